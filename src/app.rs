@@ -1,0 +1,3 @@
+//! The state of the screen and how messages change it. No IO, no clock, no terminal.
+
+pub mod message;

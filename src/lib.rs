@@ -1,0 +1,13 @@
+//! A terminal chat for local GGUF models that shows inference while it happens.
+//!
+//! [`engine`] runs the model in a thread of its own; `app` is the state of the screen and how messages change
+//! it; `ui` draws that state; `runtime` is the one loop that does IO. docs/architecture.md shows how they
+//! meet.
+
+pub mod app;
+pub mod chat;
+pub mod clock;
+pub mod config;
+pub mod engine;
+pub mod logging;
+pub mod models;
