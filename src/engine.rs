@@ -59,7 +59,11 @@ pub fn spawn(
     let (gauges_in, gauges) = watch::channel(Gauges::default());
     let interrupt = Arc::new(Interrupt::default());
     let worker = worker::Worker::new(
-        worker::Line { inbox, events: outbox, gauges: gauges_in },
+        worker::Line {
+            inbox,
+            events: outbox,
+            gauges: gauges_in,
+        },
         loader,
         Arc::clone(&interrupt),
         clock,
@@ -68,7 +72,11 @@ pub fn spawn(
         .name("engine".to_owned())
         .stack_size(STACK_BYTES)
         .spawn(move || worker.run())?;
-    let handle = EngineHandle { commands: Some(commands), interrupt, thread: Some(thread) };
+    let handle = EngineHandle {
+        commands: Some(commands),
+        interrupt,
+        thread: Some(thread),
+    };
     Ok((handle, EngineOutput { events, gauges }))
 }
 
@@ -84,6 +92,12 @@ impl EngineHandle {
     /// Cancels every request up to and including `id`, the running one within 50 ms.
     pub fn cancel_through(&self, id: RequestId) {
         self.interrupt.cancel_through(id.0);
+    }
+
+    /// What cancels requests, for whoever must do so from another thread.
+    #[must_use]
+    pub fn interrupt(&self) -> Arc<Interrupt> {
+        Arc::clone(&self.interrupt)
     }
 
     /// Whether the thread has ended.

@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use super::event::{EngineError, ModelFacts};
 use super::options::LoadOptions;
-use super::prompt::{ChatTemplate, Vocabulary};
+use super::prompt::{PromptBuilder, Vocabulary};
 pub use crate::llama::context::{DecodeError, Logits, Truncation};
 pub use crate::llama::interrupt::Interrupt;
 
 use super::token::TokenId;
 
 /// A model with one sequence of context.
-pub trait Inference {
+pub trait Inference: Send {
     /// What it is.
     fn facts(&self) -> &ModelFacts;
 
     /// Its vocabulary.
     fn vocabulary(&self) -> &dyn Vocabulary;
 
-    /// How its prompts are rendered.
-    fn template(&self) -> &ChatTemplate;
+    /// How its prompts are built.
+    fn prompts(&self) -> &PromptBuilder;
 
     /// How many tokens the context holds, by its own word.
     fn len(&self) -> usize;
@@ -35,7 +35,12 @@ pub trait Inference {
     ///
     /// # Errors
     /// See [`DecodeError`]; afterwards [`Self::len`] tells what is held.
-    fn decode(&mut self, tokens: &[TokenId], start: usize, logits: Logits) -> Result<(), DecodeError>;
+    fn decode(
+        &mut self,
+        tokens: &[TokenId],
+        start: usize,
+        logits: Logits,
+    ) -> Result<(), DecodeError>;
 
     /// The logits after the last token, where the last decode computed them.
     fn logits(&self) -> Option<&[f32]>;

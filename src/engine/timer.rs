@@ -90,6 +90,12 @@ impl TurnTimer {
         self.read_tokens
     }
 
+    /// When the latest token was sampled; the start of the turn before the first.
+    #[must_use]
+    pub fn last_sampled(&self) -> Timestamp {
+        self.last_token.unwrap_or(self.taken_up)
+    }
+
     /// Tokens generated.
     #[must_use]
     pub fn generated(&self) -> u32 {

@@ -3,13 +3,14 @@
 
 use super::command::{GenerateRequest, RequestId};
 use super::event::{
-    Alternative, EngineError, Event, Phase, PrefillProgress, Reread, RereadReason, SampledToken, StopReason,
+    Alternative, EngineError, Event, Phase, PrefillProgress, Reread, RereadReason, SampledToken,
+    StopReason,
 };
 use super::inference::{DecodeError, Logits, Truncation};
 use super::ledger::{OwnedTokens, Owner, old_tokens_after};
-use super::prompt::Prompt;
+use super::prompt::{Prompt, Vocabulary};
 use super::stats::{CacheStats, SamplingStats, Threads, TurnStats};
-use super::stream::ReplyStream;
+use super::stream::{Pushed, ReplyStream};
 use super::timer::{Sampled, TurnTimer, millis};
 use super::token::{TokenId, TokenRun};
 use super::worker::{Session, Worker};
@@ -19,7 +20,12 @@ use crate::llama::sampler::{Choice, Sampler};
 const SHOWN_CANDIDATES: usize = 8;
 
 /// Serves a generate request and hands the session back.
-pub(super) fn run(worker: &mut Worker, session: Session, id: RequestId, request: GenerateRequest) -> Session {
+pub(super) fn run(
+    worker: &mut Worker,
+    session: Session,
+    id: RequestId,
+    request: GenerateRequest,
+) -> Session {
     let timer = TurnTimer::start(request.submitted, worker.now());
     let mut turn = Turn {
         worker,
@@ -55,7 +61,13 @@ impl Turn<'_> {
             .map_err(|error| EngineError::new(error.to_string(), "Change it with /set."))?;
         self.worker.phase(Phase::Templating);
         let prompt = self.session.prompt(&request.messages)?;
-        prompt.notices.iter().for_each(|notice| self.worker.notice_once_later(notice));
+        for notice in &prompt.notices {
+            if self.session.is_news(notice) {
+                self.worker.emit(Event::Notice {
+                    text: notice.clone(),
+                });
+            }
+        }
         let owned = owned_tokens(&prompt);
         self.timer.templated(self.worker.now());
         self.check_size(&owned)?;
@@ -63,7 +75,7 @@ impl Turn<'_> {
             sampler.accept(*token);
         }
         let stops: Vec<String> = request.stop.iter().chain(&prompt.stop).cloned().collect();
-        let mut stream = ReplyStream::new(stops, prompt.opens_thinking);
+        let mut stream = ReplyStream::new(&stops, prompt.opens_thinking);
         let stop = match self.read(&owned, prompt.changed)? {
             Some(stop) => stop,
             None => self.reply(&mut sampler, &mut stream, request.max_tokens)?,
@@ -82,7 +94,11 @@ impl Turn<'_> {
             return Ok(());
         }
         let newest = self.message.saturating_sub(1);
-        let own = prompt.owners.iter().filter(|owner| owner.message == Some(newest)).count();
+        let own = prompt
+            .owners
+            .iter()
+            .filter(|owner| owner.message == Some(newest))
+            .count();
         Err(EngineError::new(
             format!(
                 "The conversation needs {needed} tokens, {own} of them for the last message; the context holds {context}."
@@ -130,9 +146,17 @@ impl Turn<'_> {
                 return Ok(Some(StopReason::Cancelled));
             }
             let end = (start + chunk_len).min(total);
-            let logits = if end == total { Logits::Last } else { Logits::None };
+            let logits = if end == total {
+                Logits::Last
+            } else {
+                Logits::None
+            };
             self.timer.prefill_begins(self.worker.now());
-            let outcome = self.decode(&prompt.tokens[start..end], &prompt.owners[start..end], logits);
+            let outcome = self.decode(
+                &prompt.tokens[start..end],
+                &prompt.owners[start..end],
+                logits,
+            );
             let read = self.session.ledger.len().saturating_sub(start);
             self.timer.prefill_read(count(read), self.worker.now());
             if let Some(stop) = outcome? {
@@ -158,7 +182,7 @@ impl Turn<'_> {
         let outcome = self.session.model.decode(tokens, start, logits);
         self.session.ledger.append(tokens, owners);
         let Err(error) = outcome else { return Ok(None) };
-        self.session.resync();
+        self.session.resync(start, error);
         match error {
             DecodeError::Cancelled => Ok(Some(StopReason::Cancelled)),
             DecodeError::Full => Ok(Some(StopReason::Context)),
@@ -185,7 +209,10 @@ impl Turn<'_> {
             gauges.prefill_tok_s = rate;
             gauges.cache_used = used;
         });
-        self.worker.emit(Event::Prefill { id: self.id, progress: self.prefill.clone() });
+        self.worker.emit(Event::Prefill {
+            id: self.id,
+            progress: self.prefill.clone(),
+        });
     }
 
     /// Samples and decodes until the reply ends.
@@ -206,7 +233,10 @@ impl Turn<'_> {
                 tracing::warn!("sampling not changed: {error}");
             }
             let Some(logits) = self.session.model.logits() else {
-                return Err(EngineError::new("The model computed no logits.", "The log (F2) says more."));
+                return Err(EngineError::new(
+                    "The model computed no logits.",
+                    "The log (F2) says more.",
+                ));
             };
             let choice = sampler.choose(logits, SHOWN_CANDIDATES).map_err(|error| {
                 EngineError::new(error.to_string(), "Choose another model with /model.")
@@ -218,13 +248,11 @@ impl Turn<'_> {
                 return Ok(StopReason::Eog);
             }
             self.timer.sampled(Sampled::Text, now);
-            let bytes = vocabulary.piece(choice.token);
+            let bytes = visible_bytes(vocabulary, choice.token);
             let pushed = stream.push(&bytes);
             self.run.ids.push(choice.token);
-            let token = self.sampled(&choice, bytes, sampler);
-            for event in with_segments(token, pushed.segments) {
-                self.worker.emit(Event::Token { id: self.id, token: event });
-            }
+            let token = self.sampled(&choice, bytes, &pushed, sampler);
+            self.worker.emit(Event::Token { id: self.id, token });
             if pushed.stopped {
                 return Ok(StopReason::Stop);
             }
@@ -234,11 +262,17 @@ impl Turn<'_> {
             if self.session.ledger.len() >= self.session.model.facts().context as usize {
                 return Ok(StopReason::Context);
             }
-            let owner = Owner { message: Some(self.message), role: Some(super::token::Role::Assistant) };
+            let owner = Owner {
+                message: Some(self.message),
+                role: Some(super::token::Role::Assistant),
+            };
             if let Some(stop) = self.decode(&[choice.token], &[owner], Logits::Last)? {
                 return Ok(stop);
             }
-            let (rate, used) = (self.timer.live_decode_rate(), count(self.session.ledger.len()));
+            let (rate, used) = (
+                self.timer.live_decode_rate(),
+                count(self.session.ledger.len()),
+            );
             self.worker.gauge(|gauges| {
                 gauges.decode_tok_s = rate;
                 gauges.cache_used = used;
@@ -246,32 +280,39 @@ impl Turn<'_> {
         }
     }
 
-    fn sampled(&self, choice: &Choice, bytes: Vec<u8>, sampler: &Sampler) -> SampledToken {
+    fn sampled(
+        &self,
+        choice: &Choice,
+        bytes: Vec<u8>,
+        pushed: &Pushed,
+        sampler: &Sampler,
+    ) -> SampledToken {
         let vocabulary = self.session.model.vocabulary();
+        let (text, thinking_len) = joined(pushed);
         SampledToken {
             id: choice.token,
             bytes,
-            text: String::new(),
-            thinking: false,
+            text,
+            thinking_len,
             probability: choice.probability,
             alternatives: choice
                 .candidates
                 .iter()
                 .map(|candidate| Alternative {
                     id: candidate.token,
-                    text: String::from_utf8_lossy(&vocabulary.piece_or_name(candidate.token)).into_owned(),
+                    text: String::from_utf8_lossy(&vocabulary.piece(candidate.token)).into_owned(),
                     probability: candidate.probability,
                     chance: candidate.chance,
                 })
                 .collect(),
-            at: self.worker.now(),
+            at: self.timer.last_sampled(),
             temperature: sampler.settings().temperature,
         }
     }
 
     fn finish(&mut self, stop: StopReason, stream: &mut ReplyStream, sampler: &Sampler) {
-        let tail = stream.finish();
-        let kept = stream.whole_tokens();
+        let (tail, tail_thinking_len) = joined(&stream.finish());
+        let kept = stream.kept();
         self.run.ids.truncate(kept.tokens);
         self.run.text_len = kept.text_len;
         if stop == StopReason::Stop {
@@ -282,6 +323,7 @@ impl Turn<'_> {
             id: self.id,
             stop,
             tail,
+            tail_thinking_len,
             tokens: self.run.clone(),
             stats: Box::new(stats),
         });
@@ -308,8 +350,16 @@ impl Turn<'_> {
             reused_tokens: self.prefill.reused_tokens,
             read_tokens: self.timer.read_tokens(),
             read_ahead_tokens: 0,
-            reread_reason: self.prefill.reread.as_ref().map(|reread| reread.reason.clone()),
-            reread_tokens: self.prefill.reread.as_ref().map_or(0, |reread| reread.tokens),
+            reread_reason: self
+                .prefill
+                .reread
+                .as_ref()
+                .map(|reread| reread.reason.clone()),
+            reread_tokens: self
+                .prefill
+                .reread
+                .as_ref()
+                .map_or(0, |reread| reread.tokens),
             generated_tokens: self.timer.generated(),
             stop,
             load_ms: self.session.load_ms,
@@ -331,14 +381,37 @@ impl Turn<'_> {
                 type_k: facts.type_k,
                 type_v: facts.type_v,
             },
-            threads: Threads { prefill: facts.threads_prefill, decode: facts.threads_decode },
-            sampling: SamplingStats { temperature: sampler.settings().temperature, seed: sampler.seed() },
+            threads: Threads {
+                prefill: facts.threads_prefill,
+                decode: facts.threads_decode,
+            },
+            sampling: SamplingStats {
+                temperature: sampler.settings().temperature,
+                seed: sampler.seed(),
+            },
         }
     }
 }
 
 fn count(tokens: usize) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
+}
+
+/// The bytes that a token adds to the reply: none for a control token, unless it tells thinking from answer.
+fn visible_bytes(vocabulary: &dyn Vocabulary, token: TokenId) -> Vec<u8> {
+    let bytes = vocabulary.piece(token);
+    let hidden = vocabulary.is_control(token)
+        && !std::str::from_utf8(&bytes).is_ok_and(ReplyStream::wants_control_text);
+    if hidden { Vec::new() } else { bytes }
+}
+
+/// The new text, and how many bytes at its start are thinking.
+fn joined(pushed: &Pushed) -> (String, usize) {
+    let thinking = pushed.segments.iter().filter(|segment| segment.thinking);
+    (
+        pushed.text(),
+        thinking.map(|segment| segment.text.len()).sum(),
+    )
 }
 
 /// A seed that differs from run to run.
@@ -355,8 +428,14 @@ fn owned_tokens(prompt: &Prompt) -> OwnedTokens {
     let mut owners = vec![Owner::default(); prompt.tokens.len()];
     for span in &prompt.spans {
         for owner in &mut owners[span.tokens.clone()] {
-            *owner = Owner { message: span.message, role: span.role };
+            *owner = Owner {
+                message: span.message,
+                role: span.role,
+            };
         }
     }
-    OwnedTokens { tokens: prompt.tokens.clone(), owners }
+    OwnedTokens {
+        tokens: prompt.tokens.clone(),
+        owners,
+    }
 }

@@ -8,13 +8,11 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use tokio::sync::{mpsc, watch};
 
 use super::command::{Command, GenerateRequest, RequestId};
-use super::event::{
-    CacheSnapshot, EngineError, Event, Gauges, Phase, PromptToken, RereadReason,
-};
-use super::inference::{Inference, Interrupt, Loader};
+use super::event::{CacheSnapshot, EngineError, Event, Gauges, Phase, PromptToken, RereadReason};
+use super::inference::{DecodeError, Inference, Interrupt, Loader};
 use super::ledger::Ledger;
 use super::options::LoadOptions;
-use super::prompt::Prompt;
+use super::prompt::{Prompt, RenderOptions};
 use super::sampling::Sampling;
 use super::token::PromptMessage;
 use crate::clock::{Clock, Timestamp};
@@ -44,6 +42,8 @@ pub(super) struct Session {
     /// Tokens read and the time it took, in seconds, since the model was loaded.
     pub prefill_so_far: (u64, f64),
     pub load_ms: f64,
+    /// The date that templates may name: that of the chat's first prompt, since a new date is a new prompt.
+    chat_time: jiff::civil::DateTime,
     /// Notices already given; each is given once.
     announced: HashSet<String>,
 }
@@ -62,7 +62,14 @@ impl Worker {
         interrupt: Arc<Interrupt>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Worker { line, loader, interrupt, clock, waiting: VecDeque::new(), session: None }
+        Worker {
+            line,
+            loader,
+            interrupt,
+            clock,
+            waiting: VecDeque::new(),
+            session: None,
+        }
     }
 
     /// Serves commands until told to end or until nobody can send any more.
@@ -77,7 +84,9 @@ impl Worker {
     }
 
     fn next_command(&mut self) -> Option<Command> {
-        self.waiting.pop_front().or_else(|| self.line.inbox.recv().ok())
+        self.waiting
+            .pop_front()
+            .or_else(|| self.line.inbox.recv().ok())
     }
 
     fn serve(&mut self, command: Command) -> Next {
@@ -128,10 +137,17 @@ impl Worker {
 
     fn load(&mut self, id: RequestId, path: &Path, options: &LoadOptions) {
         if self.session.take().is_some() {
-            self.emit(Event::Cache { cache: CacheSnapshot::default() });
+            self.emit(Event::Cache {
+                cache: CacheSnapshot::default(),
+            });
         }
         self.interrupt.begin(id.0);
-        self.gauge(|gauges| *gauges = Gauges { phase: Phase::Loading, ..Gauges::default() });
+        self.gauge(|gauges| {
+            *gauges = Gauges {
+                phase: Phase::Loading,
+                ..Gauges::default()
+            }
+        });
         self.emit(Event::Loading { id, progress: 0.0 });
         let began = self.now();
         let events = self.line.events.clone();
@@ -147,7 +163,8 @@ impl Worker {
         let loaded = if self.interrupt.is_cancelled() {
             Err(EngineError::new("loading was cancelled", ""))
         } else {
-            self.loader.load(path, options, &self.interrupt, &mut report)
+            self.loader
+                .load(path, options, &self.interrupt, &mut report)
         };
         self.phase(Phase::Idle);
         let loaded = match loaded {
@@ -164,30 +181,33 @@ impl Worker {
             ledger: Ledger::default(),
             prefill_so_far: (0, 0.0),
             load_ms: super::timer::millis(load),
+            chat_time: jiff::ZonedDateTime::now().datetime(),
             announced: HashSet::new(),
         };
-        self.emit(Event::Ready { id, facts: Box::new(session.model.facts().clone()), load });
-        self.emit(Event::Cache { cache: session.snapshot() });
-        self.session = Some(session);
-        for notice in loaded.notices {
-            self.notice_once(notice);
+        self.emit(Event::Ready {
+            id,
+            facts: Box::new(session.model.facts().clone()),
+            load,
+        });
+        self.emit(Event::Cache {
+            cache: session.snapshot(),
+        });
+        for text in loaded.notices {
+            self.emit(Event::Notice { text });
         }
+        self.session = Some(session);
     }
 
     fn forget(&mut self) {
-        let Some(session) = &mut self.session else { return };
+        let Some(session) = &mut self.session else {
+            return;
+        };
         session.model.clear();
         session.ledger.clear();
+        session.chat_time = jiff::ZonedDateTime::now().datetime();
         let cache = session.snapshot();
         self.gauge(|gauges| gauges.cache_used = 0);
         self.emit(Event::Cache { cache });
-    }
-
-    pub(super) fn notice_once(&mut self, text: String) {
-        let Some(session) = &mut self.session else { return };
-        if session.announced.insert(text.clone()) {
-            self.emit(Event::Notice { text });
-        }
     }
 
     fn no_model() -> EngineError {
@@ -196,17 +216,24 @@ impl Worker {
 
     fn tokenize(&mut self, id: RequestId, messages: &[PromptMessage]) {
         let Some(session) = &self.session else {
-            return self.emit(Event::Failed { id, error: Worker::no_model() });
+            return self.emit(Event::Failed {
+                id,
+                error: Worker::no_model(),
+            });
         };
         let event = match session.prompt(messages) {
             Ok(prompt) => {
                 let vocabulary = session.model.vocabulary();
                 let tokens = prompt.tokens.iter().map(|token| PromptToken {
                     id: *token,
-                    text: String::from_utf8_lossy(&vocabulary.piece_or_name(*token)).into_owned(),
+                    text: String::from_utf8_lossy(&vocabulary.piece(*token)).into_owned(),
                     control: vocabulary.is_control(*token),
                 });
-                Event::Prompt { id, tokens: tokens.collect(), text: prompt.text }
+                Event::Prompt {
+                    id,
+                    tokens: tokens.collect(),
+                    text: prompt.text,
+                }
             }
             Err(error) => Event::Failed { id, error },
         };
@@ -216,7 +243,10 @@ impl Worker {
     fn generate(&mut self, id: RequestId, request: GenerateRequest) {
         self.interrupt.begin(id.0);
         let Some(session) = self.session.take() else {
-            return self.emit(Event::Failed { id, error: Worker::no_model() });
+            return self.emit(Event::Failed {
+                id,
+                error: Worker::no_model(),
+            });
         };
         let session = super::turn::run(self, session, id, request);
         let cache = session.snapshot();
@@ -232,9 +262,16 @@ impl Worker {
 impl Session {
     /// Renders and tokenises a conversation.
     pub(super) fn prompt(&self, messages: &[PromptMessage]) -> Result<Prompt, EngineError> {
-        self.model.template().build(messages, self.model.vocabulary()).map_err(|error| {
-            EngineError::new(error.to_string(), "Change the message or the system prompt and send again.")
-        })
+        let options = RenderOptions::at(self.chat_time);
+        self.model
+            .prompts()
+            .build(messages, self.model.vocabulary(), &options)
+            .map_err(|error| {
+                EngineError::new(
+                    error.to_string(),
+                    "Change the message or the system prompt and send again.",
+                )
+            })
     }
 
     /// What the cache holds.
@@ -250,11 +287,20 @@ impl Session {
         }
     }
 
-    /// Brings the ledger in step with the context after a decode that failed; where the context can't be trusted,
-    /// empties both.
-    pub(super) fn resync(&mut self) {
+    /// Whether a notice was not given yet; from now on it was.
+    pub(super) fn is_news(&mut self, notice: &str) -> bool {
+        self.announced.insert(notice.to_owned())
+    }
+
+    /// Brings the ledger in step with the context after a decode of what stands behind `start` failed; where the
+    /// context can't be trusted, empties both.
+    pub(super) fn resync(&mut self, start: usize, error: DecodeError) {
         let held = self.model.len();
-        if self.can_roll_back() && held <= self.ledger.len() {
+        let untouched = match error {
+            DecodeError::Full | DecodeError::Invalid(_) => held == start,
+            DecodeError::Cancelled | DecodeError::Failed(_) => false,
+        };
+        if untouched || (self.can_roll_back() && held <= self.ledger.len()) {
             self.ledger.truncate(held);
         } else {
             self.lose(RereadReason::DecodeFailed);
