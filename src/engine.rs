@@ -5,8 +5,10 @@ pub mod bytes_text;
 pub mod command;
 pub mod event;
 pub mod options;
+pub mod prompt;
 pub mod sampling;
 pub mod stats;
+pub mod stream;
 pub mod token;
 
 use std::sync::Arc;
