@@ -31,6 +31,7 @@ Exit codes: 0 success, 1 the work failed, 2 wrong use.";
 #[derive(Debug, Parser)]
 #[command(name = "platen", version, about, after_help = AFTER_HELP, max_term_width = 100)]
 #[command(disable_help_subcommand = true)]
+#[command(override_usage = "platen [OPTIONS] [MODEL]\n       platen <COMMAND>")]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<CliCommand>,
