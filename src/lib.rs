@@ -6,9 +6,13 @@
 
 pub mod app;
 pub mod chat;
+pub mod cli;
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod engine;
 pub mod llama;
+pub mod failure;
 pub mod logging;
 pub mod models;
+pub mod paths;

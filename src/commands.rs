@@ -1,0 +1,4 @@
+//! What runs without the screen: one module a command.
+
+pub mod completions;
+pub mod config;
