@@ -98,9 +98,21 @@ fn the_cursor_moves_by_graphemes_words_and_lines() {
 #[test]
 fn up_and_down_go_by_rows_and_keep_the_column() {
     check(&[
-        ("long line\nab\nlong line|", "up up", "long line|\nab\nlong line"),
-        ("long l|ine\nab\nlong line", "down", "long line\nab|\nlong line"),
-        ("long l|ine\nab\nlong line", "down down", "long line\nab\nlong l|ine"),
+        (
+            "long line\nab\nlong line|",
+            "up up",
+            "long line|\nab\nlong line",
+        ),
+        (
+            "long l|ine\nab\nlong line",
+            "down",
+            "long line\nab|\nlong line",
+        ),
+        (
+            "long l|ine\nab\nlong line",
+            "down down",
+            "long line\nab\nlong l|ine",
+        ),
         ("0123456789abc|", "up", "012|3456789abc"),
         ("01234567|89ab", "down", "0123456789ab|"),
         ("漢字|\nabcdef", "down", "漢字\nabcd|ef"),
@@ -124,7 +136,11 @@ fn what_is_killed_can_be_brought_back() {
     check(&[
         ("one| two\nthree", "kill", "one|\nthree"),
         ("one|\ntwo", "kill", "one|two"),
-        ("one two| three", "kill-back yank yank", "one twoone two| three"),
+        (
+            "one two| three",
+            "kill-back yank yank",
+            "one twoone two| three",
+        ),
         ("one two|", "rubout", "one |"),
         ("one |two", "kill-word start yank", "two|one "),
         ("one\n|two", "kill-back", "one|two"),
@@ -166,18 +182,34 @@ fn a_paste_keeps_its_lines_and_its_markers_do_nothing() {
 #[test]
 fn a_paste_past_the_limit_is_refused_and_the_draft_kept() {
     let mut composer = composer("draft|");
-    let refused = composer.insert_str(&"x".repeat(TooLong::LIMIT)).unwrap_err();
-    assert_eq!(refused, TooLong { bytes: TooLong::LIMIT + 5 });
+    let refused = composer
+        .insert_str(&"x".repeat(TooLong::LIMIT))
+        .unwrap_err();
+    assert_eq!(
+        refused,
+        TooLong {
+            bytes: TooLong::LIMIT + 5
+        }
+    );
     assert_eq!(marked_text(&composer), "draft|");
-    assert!(refused.to_string().starts_with("10.0 MiB is too long"), "{refused}");
-    composer.insert_str(&"x".repeat(TooLong::LIMIT - 5)).unwrap();
+    assert!(
+        refused.to_string().starts_with("10.0 MiB is too long"),
+        "{refused}"
+    );
+    composer
+        .insert_str(&"x".repeat(TooLong::LIMIT - 5))
+        .unwrap();
     press(&mut composer, "kill-back yank");
     assert!(composer.yank().is_err());
 }
 
 #[test]
 fn a_megabyte_is_pasted_and_edited_without_delay() {
-    for pasted in ["x".repeat(1 << 20), "漢".repeat(1 << 18), "a line of words\n".repeat(1 << 16)] {
+    for pasted in [
+        "x".repeat(1 << 20),
+        "漢".repeat(1 << 18),
+        "a line of words\n".repeat(1 << 16),
+    ] {
         let mut composer = Composer::new();
         let start = Instant::now();
         composer.insert_str(&pasted).unwrap();
@@ -185,9 +217,16 @@ fn a_megabyte_is_pasted_and_edited_without_delay() {
         composer.backspace();
         press(&mut composer, "up up left z start y undo redo");
         assert_eq!(composer.view(80, 5).cursor, (1, 0));
-        assert_eq!(composer.text().len(), pasted.len() + 2 - pasted.chars().next_back().unwrap().len_utf8());
+        assert_eq!(
+            composer.text().len(),
+            pasted.len() + 2 - pasted.chars().next_back().unwrap().len_utf8()
+        );
         // A tenth of this where nothing else runs.
-        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        assert!(
+            start.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            start.elapsed()
+        );
     }
 }
 
@@ -220,7 +259,10 @@ fn the_view_shows_the_rows_around_the_cursor() {
     let mut composer = composer("one\ntwo\nthree\nfour|");
     let view = composer.view(10, 2);
     assert_eq!(view.lines, ["three", "four"]);
-    assert_eq!((view.cursor, view.first_row, view.total_rows), ((4, 1), 2, 4));
+    assert_eq!(
+        (view.cursor, view.first_row, view.total_rows),
+        ((4, 1), 2, 4)
+    );
     press(&mut composer, "up");
     assert_eq!(composer.view(10, 2).cursor, (4, 0));
     press(&mut composer, "up up");
@@ -249,9 +291,32 @@ fn a_full_row_leaves_a_cell_for_the_cursor() {
 }
 
 const KEYS: &[&str] = &[
-    "left", "right", "word-left", "word-right", "home", "end", "start", "finish", "up", "down", "enter", "backspace",
-    "delete", "kill", "kill-back", "kill-word", "rubout", "undo", "redo", "space", "x", "漢", "🏽", "\u{301}",
-    "\u{200D}", "🇩",
+    "left",
+    "right",
+    "word-left",
+    "word-right",
+    "home",
+    "end",
+    "start",
+    "finish",
+    "up",
+    "down",
+    "enter",
+    "backspace",
+    "delete",
+    "kill",
+    "kill-back",
+    "kill-word",
+    "rubout",
+    "undo",
+    "redo",
+    "space",
+    "x",
+    "漢",
+    "🏽",
+    "\u{301}",
+    "\u{200D}",
+    "🇩",
 ];
 
 proptest! {
@@ -284,7 +349,9 @@ proptest! {
     ) {
         let mut composer = Composer::new();
         composer.insert_str(&pasted).unwrap();
-        keys.iter().for_each(|key| press(&mut composer, key));
+        for key in keys {
+            press(&mut composer, key);
+        }
         while composer.redo() {}
         let text = composer.text().to_owned();
         while composer.undo() {}

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use proptest::sample::Index;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
@@ -129,9 +130,9 @@ proptest! {
         text in nasty_text(40),
         with in nasty_text(4),
         width in 1_usize..=12,
-        (from, to) in (0.0..=1.0, 0.0..=1.0),
+        (from, to) in any::<(Index, Index)>(),
     ) {
-        let place = |share: f64| text.floor_char_boundary((text.len() as f64 * share) as usize);
+        let place = |index: Index| text.floor_char_boundary(index.index(text.len() + 1));
         let (from, to) = (place(from).min(place(to)), place(from).max(place(to)));
         let mut rows = Rows::of(&text, width);
         let mut edited = text.clone();
