@@ -109,15 +109,21 @@ impl PromptBuilder {
             text: &rendered.layout.text,
             contents: &contents,
             written_specials: &rendered.layout.written_specials,
-            splices: &splices.iter().map(|splice| splice.tokens()).collect::<Vec<_>>(),
+            splices: &splices
+                .iter()
+                .map(|splice| splice.tokens())
+                .collect::<Vec<_>>(),
         };
         let mut encoded = encode(source, vocabulary, &self.matcher)?;
         begin_with_bos(&mut encoded, vocabulary);
         let spliced = |index: usize| splices.iter().any(|splice| splice.message == index);
-        let changed = messages
-            .iter()
-            .enumerate()
-            .find(|(index, message)| message.tokens.as_ref().is_some_and(|run| !run.ids.is_empty()) && !spliced(*index));
+        let changed = messages.iter().enumerate().find(|(index, message)| {
+            message
+                .tokens
+                .as_ref()
+                .is_some_and(|run| !run.ids.is_empty())
+                && !spliced(*index)
+        });
         Ok(Prompt {
             spans: spans(&encoded, &rendered.layout.places, messages, options.ending),
             opens_thinking: opens_thinking(&rendered.layout.text, options.ending),
@@ -139,11 +145,18 @@ struct MessageSplice<'a> {
 
 impl<'a> MessageSplice<'a> {
     fn tokens(&self) -> Splice<'a> {
-        Splice { range: self.range.clone(), ids: self.ids }
+        Splice {
+            range: self.range.clone(),
+            ids: self.ids,
+        }
     }
 }
 
-fn splices<'a>(rendered: &Rendered, messages: &'a [PromptMessage], ending: Ending) -> Vec<MessageSplice<'a>> {
+fn splices<'a>(
+    rendered: &Rendered,
+    messages: &'a [PromptMessage],
+    ending: Ending,
+) -> Vec<MessageSplice<'a>> {
     let layout = &rendered.layout;
     let last_end = layout.places.last().map_or(0, |place| place.end);
     let opening = (ending == Ending::Reply).then(|| &layout.text[last_end..]);
@@ -171,21 +184,28 @@ fn splices<'a>(rendered: &Rendered, messages: &'a [PromptMessage], ending: Endin
 /// the glue that the ids already stand for: those that come on top of what a reply is opened with.
 fn repeated_space(glue: &str, opening: Option<&str>, place: &Place, text: &str) -> usize {
     let lead = edges(text).0;
-    let added = opening.and_then(|opening| glue.strip_prefix(opening)).unwrap_or_default();
+    let added = opening
+        .and_then(|opening| glue.strip_prefix(opening))
+        .unwrap_or_default();
     let repeated = !added.is_empty() && place.lead_cut == lead.len() && lead.ends_with(added);
     if repeated { added.len() } else { 0 }
 }
 
 fn usable_run(message: &PromptMessage) -> Option<&TokenRun> {
     message.tokens.as_ref().filter(|run| {
-        !run.ids.is_empty() && run.text_len <= message.text.len() && message.text.is_char_boundary(run.text_len)
+        !run.ids.is_empty()
+            && run.text_len <= message.text.len()
+            && message.text.is_char_boundary(run.text_len)
     })
 }
 
 /// The stretches of text that someone or some model wrote and that are tokenised.
 fn contents(layout: &Layout, splices: &[MessageSplice<'_>]) -> Vec<Range<usize>> {
     let after_ids = |place: &Place| {
-        splices.iter().find(|splice| splice.message == place.message).map(|splice| splice.range.end)
+        splices
+            .iter()
+            .find(|splice| splice.message == place.message)
+            .map(|splice| splice.range.end)
     };
     layout
         .places
@@ -197,9 +217,15 @@ fn contents(layout: &Layout, splices: &[MessageSplice<'_>]) -> Vec<Range<usize>>
 
 /// BOS once at the start where the model wants it, whatever the template wrote.
 fn begin_with_bos(encoded: &mut Encoded, vocabulary: &dyn Vocabulary) {
-    let Some(bos) = vocabulary.bos().filter(|_| vocabulary.add_bos()) else { return };
+    let Some(bos) = vocabulary.bos().filter(|_| vocabulary.add_bos()) else {
+        return;
+    };
     let blank = |id: TokenId| vocabulary.piece(id).iter().all(u8::is_ascii_whitespace);
-    let lead = encoded.ids.iter().take_while(|&&id| id == bos || blank(id)).count();
+    let lead = encoded
+        .ids
+        .iter()
+        .take_while(|&&id| id == bos || blank(id))
+        .count();
     if let Some(last) = encoded.ids[..lead].iter().rposition(|&id| id == bos) {
         encoded.ids.drain(..last);
         encoded.starts.drain(..last);
@@ -209,14 +235,26 @@ fn begin_with_bos(encoded: &mut Encoded, vocabulary: &dyn Vocabulary) {
     }
 }
 
-fn spans(encoded: &Encoded, places: &[Place], messages: &[PromptMessage], ending: Ending) -> Vec<PromptSpan> {
+fn spans(
+    encoded: &Encoded,
+    places: &[Place],
+    messages: &[PromptMessage],
+    ending: Ending,
+) -> Vec<PromptSpan> {
     let mut spans: Vec<PromptSpan> = Vec::new();
     let mut done = 0;
     for place in places {
-        let end = encoded.starts.partition_point(|&start| start < place.end).max(done);
+        let end = encoded
+            .starts
+            .partition_point(|&start| start < place.end)
+            .max(done);
         if end > done {
             let role = Some(messages[place.message].role);
-            spans.push(PromptSpan { message: Some(place.message), role, tokens: done..end });
+            spans.push(PromptSpan {
+                message: Some(place.message),
+                role,
+                tokens: done..end,
+            });
             done = end;
         }
     }
@@ -224,9 +262,17 @@ fn spans(encoded: &Encoded, places: &[Place], messages: &[PromptMessage], ending
     match (ending, spans.last_mut()) {
         _ if done == all => {}
         (Ending::LastMessage, Some(last)) => last.tokens.end = all,
-        (Ending::LastMessage, None) => spans.push(PromptSpan { message: None, role: None, tokens: done..all }),
+        (Ending::LastMessage, None) => spans.push(PromptSpan {
+            message: None,
+            role: None,
+            tokens: done..all,
+        }),
         (Ending::Reply, _) => {
-            spans.push(PromptSpan { message: None, role: Some(Role::Assistant), tokens: done..all });
+            spans.push(PromptSpan {
+                message: None,
+                role: Some(Role::Assistant),
+                tokens: done..all,
+            });
         }
     }
     spans

@@ -52,11 +52,15 @@ impl ChatTemplate {
         model: ModelIdentity<'_>,
         vocabulary: &dyn Vocabulary,
     ) -> Result<ChosenTemplate, TemplateError> {
-        let special_text =
-            |id| String::from_utf8_lossy(&Option::map_or(id, Vec::new(), |id| vocabulary.piece(id))).into_owned();
+        let special_text = |id| {
+            String::from_utf8_lossy(&Option::map_or(id, Vec::new(), |id| vocabulary.piece(id)))
+                .into_owned()
+        };
         let bos = special_text(vocabulary.bos());
         let eos = special_text(vocabulary.eos());
-        let own = source.filter(|source| !source.trim().is_empty()).map(|source| usable(source, &bos, &eos));
+        let own = source
+            .filter(|source| !source.trim().is_empty())
+            .map(|source| usable(source, &bos, &eos));
         let (fallback, notice) = match own {
             Some(Ok(template)) => {
                 let dialect = if template.source().contains("<|channel|>") { Dialect::Harmony } else { Dialect::Plain };
@@ -78,9 +82,20 @@ impl ChatTemplate {
                     .to_string(),
             ),
         };
-        let dialect = if fallback == Fallback::Completion { Dialect::Completion } else { Dialect::Plain };
-        let template = ChatTemplate { template: Template::parse(fallback.source(), &bos, &eos)?, dialect };
-        Ok(ChosenTemplate { template, source: fallback.template_source(), notices: vec![notice] })
+        let dialect = if fallback == Fallback::Completion {
+            Dialect::Completion
+        } else {
+            Dialect::Plain
+        };
+        let template = ChatTemplate {
+            template: Template::parse(fallback.source(), &bos, &eos)?,
+            dialect,
+        };
+        Ok(ChosenTemplate {
+            template,
+            source: fallback.template_source(),
+            notices: vec![notice],
+        })
     }
 
     /// The Jinja source.
@@ -93,7 +108,11 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// What the template raises, and what breaks in it.
-    pub fn render(&self, messages: &[TemplateMessage], options: &RenderOptions) -> Result<String, TemplateError> {
+    pub fn render(
+        &self,
+        messages: &[TemplateMessage],
+        options: &RenderOptions,
+    ) -> Result<String, TemplateError> {
         self.template.render(messages, options)
     }
 
@@ -117,13 +136,17 @@ fn usable(source: &str, bos: &str, eos: &str) -> Result<Template, TemplateError>
     let template = Template::parse(source, bos, eos)?;
     let options = RenderOptions::at(date(2025, 1, 1).at(12, 0, 0, 0));
     let probe = [PromptMessage::new(Role::User, "Hello")];
-    let messages: Vec<TemplateMessage> =
-        Turn::of(&probe).iter().map(|turn| turn.render(|index| probe[index].text.clone())).collect();
+    let messages: Vec<TemplateMessage> = Turn::of(&probe)
+        .iter()
+        .map(|turn| turn.render(|index| probe[index].text.clone()))
+        .collect();
     match template.render(&messages, &options) {
         // A refusal may depend on the conversation.
         Ok(_) | Err(TemplateError::Raised { .. }) => Ok(template),
-        Err(error @ (TemplateError::Syntax { .. } | TemplateError::Failed { .. } | TemplateError::Endless)) => {
-            Err(error)
-        }
+        Err(
+            error @ (TemplateError::Syntax { .. }
+            | TemplateError::Failed { .. }
+            | TemplateError::Endless),
+        ) => Err(error),
     }
 }

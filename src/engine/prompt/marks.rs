@@ -55,7 +55,11 @@ impl Marks {
         for text in texts {
             // The private planes are encoded in four bytes from F3 B0 on.
             if text.bytes().any(|byte| byte >= 0xF3) {
-                used.extend(text.chars().map(u32::from).filter(|&c| c >= PRIVATE_PLANES[0]));
+                used.extend(
+                    text.chars()
+                        .map(u32::from)
+                        .filter(|&c| c >= PRIVATE_PLANES[0]),
+                );
             }
         }
         PRIVATE_PLANES
@@ -88,7 +92,9 @@ impl Marks {
     }
 
     fn numbered(self, mark: char, number: usize) -> String {
-        let digits = (0..DIGITS).rev().map(|place| self.character((number >> (4 * place)) as u32 & 0xF));
+        let digits = (0..DIGITS)
+            .rev()
+            .map(|place| self.character((number >> (4 * place)) as u32 & 0xF));
         std::iter::once(mark).chain(digits).collect()
     }
 
@@ -133,7 +139,9 @@ impl Marks {
             let mark = characters.next()?;
             let mut number = 0;
             for _ in 0..DIGITS {
-                let digit = u32::from(characters.next()?).checked_sub(self.base).filter(|&digit| digit < 16)?;
+                let digit = u32::from(characters.next()?)
+                    .checked_sub(self.base)
+                    .filter(|&digit| digit < 16)?;
                 number = number << 4 | digit as usize;
             }
             match mark {

@@ -60,6 +60,13 @@ pub trait Vocabulary {
     /// Whether it is a control token.
     fn is_control(&self, id: TokenId) -> bool;
 
+    /// Whether a reply ends at it.
+    fn is_eog(&self, id: TokenId) -> bool {
+        self.specials()
+            .iter()
+            .any(|special| special.id == id && special.ends_generation)
+    }
+
     /// All special tokens.
     fn specials(&self) -> &[SpecialToken];
 
