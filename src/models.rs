@@ -1,5 +1,6 @@
 //! Model files: what is on this machine, what can be fetched, what is in them. Nothing here calls llama.cpp.
 
+pub mod catalogue;
 pub mod discover;
 pub mod download;
 pub mod estimate;
@@ -10,6 +11,14 @@ use std::fmt::Write;
 #[cfg(test)]
 #[path = "../tests/support/tiny_gguf.rs"]
 pub(crate) mod tiny_gguf;
+
+/// Whether a file name ends as those of GGUF files do.
+#[must_use]
+pub fn is_gguf_name(name: &str) -> bool {
+    std::path::Path::new(name)
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
+}
 
 /// The text with every character that could steer a terminal written as an escape, such as `\u{1b}`: file
 /// names and metadata come from strangers.

@@ -312,9 +312,9 @@ impl<R: Read + Seek> Reader<R> {
             self.source.by_ref().take(bytes).read_to_end(&mut token)?;
             self.at += bytes;
             if !token.is_empty() {
-                let mut hasher = DefaultHasher::new();
-                token.hash(&mut hasher);
-                hashes.push((hasher.finish(), u32::try_from(index).unwrap_or(u32::MAX)));
+                let mut state = DefaultHasher::new();
+                token.hash(&mut state);
+                hashes.push((state.finish(), u32::try_from(index).unwrap_or(u32::MAX)));
             }
         }
         hashes.sort_unstable();
@@ -541,7 +541,7 @@ fn check_tensors<R>(
         .and_then(Value::as_u64)
         .unwrap_or(32);
     at_most("'general.alignment'", alignment, MOST_ALIGNMENT)?;
-    if !alignment.is_power_of_two() || alignment % 8 != 0 {
+    if !alignment.is_power_of_two() || !alignment.is_multiple_of(8) {
         return Err(invalid(
             "'general.alignment'",
             alignment,
