@@ -7,6 +7,7 @@
 pub mod app;
 pub mod chat;
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod engine;
 pub mod logging;

@@ -1,0 +1,6 @@
+//! What runs without the screen: one module a command.
+
+pub mod inspect;
+pub mod models;
+pub mod output;
+pub mod pull;
