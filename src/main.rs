@@ -1,14 +1,17 @@
 //! Parse, run, exit code.
 
-use std::io::{Write, stdout};
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use platen::cli::Invocation;
 use platen::cli::terminals::Terminals;
-use platen::commands;
+use platen::cli::{ChatSurface, Invocation};
+use platen::commands::pull::ProgressStyle;
+use platen::commands::{self, ask, inspect, models, plain, prompt, pull};
 use platen::config::file::ConfigFile;
-use platen::config::{Layer, Sources, environment};
+use platen::config::{Config, Layer, Sources, environment};
 use platen::failure;
+use platen::models::discover::{Places, resolve, resolve_default};
 use platen::paths::Paths;
 
 fn main() -> ExitCode {
@@ -21,17 +24,84 @@ fn main() -> ExitCode {
 }
 
 fn run(invocation: Invocation) -> anyhow::Result<()> {
+    let out = &mut stdout();
     match invocation {
-        Invocation::Chat { .. }
-        | Invocation::Ask { .. }
-        | Invocation::Models { .. }
-        | Invocation::Pull { .. }
-        | Invocation::Inspect { .. }
-        | Invocation::Prompt { .. } => anyhow::bail!("this build can't run models"),
-        Invocation::ConfigShow { flags } => commands::config::show(&sources(flags), &mut stdout()),
-        Invocation::ConfigPath => commands::config::path(&config_file(), &mut stdout()),
-        Invocation::ConfigCheck => commands::config::check(&sources(Layer::new()), &mut stdout()),
-        Invocation::Completions { shell } => commands::completions::run(shell, &mut stdout()),
+        Invocation::Chat {
+            flags,
+            surface: ChatSurface::Plain,
+            report,
+        } => {
+            let config = config(flags)?;
+            plain::run(
+                &model_of(&config)?,
+                &config,
+                report,
+                &mut stdin().lock(),
+                out,
+            )
+        }
+        Invocation::Chat {
+            surface: ChatSurface::Screen,
+            ..
+        } => anyhow::bail!("no screen yet"),
+        Invocation::Ask {
+            flags,
+            prompt,
+            report,
+        } => {
+            let config = config(flags)?;
+            let model = model_of(&config)?;
+            ask::run(&model, &config, prompt.read_from_process()?, report, out)
+        }
+        Invocation::Models { output } => models::run(&places()?, output, out, &mut stderr()),
+        Invocation::Pull { source } => {
+            let folder = Paths::find()?.models_dir;
+            pull::run(&source, &folder, progress_style(), out, &mut stderr())
+        }
+        Invocation::Inspect {
+            model,
+            contexts,
+            kv_types,
+            output,
+        } => inspect::run(
+            &resolve(&model, &places()?)?,
+            &contexts,
+            &kv_types,
+            output,
+            out,
+        ),
+        Invocation::Prompt { flags, messages } => {
+            let config = config(flags)?;
+            prompt::run(&model_of(&config)?, &config, messages.as_deref(), out)
+        }
+        Invocation::ConfigShow { flags } => commands::config::show(&sources(flags), out),
+        Invocation::ConfigPath => commands::config::path(&config_file(), out),
+        Invocation::ConfigCheck => commands::config::check(&sources(Layer::new()), out),
+        Invocation::Completions { shell } => commands::completions::run(shell, out),
+    }
+}
+
+fn config(flags: Layer) -> anyhow::Result<Config> {
+    Ok(platen::config::load(&sources(flags))?.config)
+}
+
+fn model_of(config: &Config) -> anyhow::Result<PathBuf> {
+    let places = places()?;
+    Ok(match &config.model {
+        Some(name) => resolve(name, &places)?,
+        None => resolve_default(&places)?,
+    })
+}
+
+fn places() -> anyhow::Result<Places> {
+    Ok(Places::from_env(Paths::find()?.models_dir, Vec::new()))
+}
+
+fn progress_style() -> ProgressStyle {
+    if stderr().is_terminal() {
+        ProgressStyle::Bar
+    } else {
+        ProgressStyle::Lines
     }
 }
 

@@ -9,6 +9,7 @@ use crate::engine::stats::TurnStats;
 use crate::text::sanitize;
 
 use super::headless::{Listener, notice};
+use super::output::json_line;
 
 /// Writes replies as they come.
 pub struct Printer<'a> {
@@ -72,27 +73,6 @@ impl Listener for Printer<'_> {
     }
 }
 
-/// A value as one line of JSON in which every character that could steer a terminal is escaped.
-///
-/// # Errors
-/// A value that JSON can't hold.
-pub fn json_line(value: &impl serde::Serialize) -> io::Result<String> {
-    use std::fmt::Write as _;
-    let json = serde_json::to_string(value)?;
-    let mut line = String::with_capacity(json.len());
-    for character in json.chars() {
-        if sanitize::is_dangerous(character) {
-            let mut units = [0; 2];
-            for unit in character.encode_utf16(&mut units) {
-                let _ = write!(line, "\\u{unit:04x}");
-            }
-        } else {
-            line.push(character);
-        }
-    }
-    Ok(line)
-}
-
 /// The numbers of a turn in one line.
 #[must_use]
 pub fn line_for_people(stats: &TurnStats) -> String {
@@ -110,23 +90,4 @@ pub fn line_for_people(stats: &TurnStats) -> String {
         stats.cache.used,
         stats.cache.size,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-    use super::*;
-
-    #[test]
-    fn json_carries_no_control_and_reads_back_the_same() {
-        let text = "a\u{1b}]52;c;QQ==\u{7}\u{9b}2J\u{202e}b\u{7f}\u{e0041}";
-        let line = json_line(&text).unwrap();
-        assert!(
-            line.chars()
-                .all(|character| !sanitize::is_dangerous(character)),
-            "{line:?}"
-        );
-        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text);
-    }
 }

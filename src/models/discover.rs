@@ -14,7 +14,7 @@ use super::gguf::GgufFile;
 use super::{catalogue, printable};
 
 pub use places::Places;
-pub use resolve::{ResolveError, resolve};
+pub use resolve::{ResolveError, default_model, resolve, resolve_default};
 pub(super) use split::split_part;
 
 /// Most models that a scan lists.

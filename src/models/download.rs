@@ -7,7 +7,7 @@ mod part;
 mod pip;
 mod request;
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -126,7 +126,7 @@ pub enum PullError {
         error: std::io::Error,
     },
     /// Every source failed.
-    #[error("no source served {file}:{}", reasons.iter().map(|(source, reason)| format!("\n  {source}: {reason}")).collect::<String>())]
+    #[error("no source served {file}:{}", listed(reasons))]
     NoSource {
         /// The file.
         file: String,
@@ -140,6 +140,14 @@ impl PullError {
         let path = path.to_owned();
         move |error| PullError::Io { path, error }
     }
+}
+
+fn listed(reasons: &[(String, String)]) -> String {
+    let mut out = String::new();
+    for (source, reason) in reasons {
+        let _ = write!(out, "\n  {}: {}", printable(source), printable(reason));
+    }
+    out
 }
 
 /// How one source failed.
@@ -259,7 +267,7 @@ fn fetch(
         watch.check()?;
         watch.reported = 0;
         watch.event(DownloadEvent::Trying {
-            source: source.to_string(),
+            source: printable(&source.to_string()),
         });
         let fetched = match source {
             Source::Hub {

@@ -147,15 +147,21 @@ impl Value {
             Value::Text(v) => encode_text(v, out),
             Value::Texts(v) => {
                 encode_array_head(8, v.len(), out);
-                v.iter().for_each(|text| encode_text(text, out));
+                for text in v {
+                    encode_text(text, out);
+                }
             }
             Value::F32s(v) => {
                 encode_array_head(6, v.len(), out);
-                v.iter().for_each(|x| out.extend(x.to_le_bytes()));
+                for x in v {
+                    out.extend(x.to_le_bytes());
+                }
             }
             Value::I32s(v) => {
                 encode_array_head(5, v.len(), out);
-                v.iter().for_each(|x| out.extend(x.to_le_bytes()));
+                for x in v {
+                    out.extend(x.to_le_bytes());
+                }
             }
             Value::U8s(v) => {
                 encode_array_head(0, v.len(), out);
@@ -505,7 +511,7 @@ impl TinyGguf {
     }
 }
 
-/// SplitMix64, with a normal-looking distribution made of sums alone, so that every machine writes the same
+/// The `SplitMix64` generator, with a normal-looking distribution made of sums alone, so that every machine writes the same
 /// bytes.
 #[derive(Debug, Clone)]
 struct Random(u64);

@@ -29,6 +29,9 @@ pub enum ResolveError {
         /// What is wrong.
         reason: String,
     },
+    /// There is no model on this machine.
+    #[error("there is no model on this machine; get one with: platen pull smollm2-135m")]
+    None,
     /// No model of that name is on this machine, but the catalogue has it.
     #[error("'{name}' is not on this machine; get it with: platen pull {name}")]
     NotPulled {
@@ -65,6 +68,28 @@ pub fn resolve(name_or_path: &str, places: &Places) -> Result<PathBuf, ResolveEr
             name: name_or_path.to_owned(),
             nearest: nearest(name_or_path, &models),
         }),
+    }
+}
+
+/// The model to open where none was named: the catalogue's default where it is among `models`, else the first that
+/// can chat.
+#[must_use]
+pub fn default_model(models: &[FoundModel]) -> Option<&FoundModel> {
+    let wanted = catalogue::default_entry().map(|entry| entry.name.as_str());
+    let mut able = models.iter().filter(|model| model.problem.is_none());
+    able.clone()
+        .find(|model| Some(model.name.as_str()) == wanted)
+        .or_else(|| able.next())
+}
+
+/// The file of the model to open where none was named.
+///
+/// # Errors
+/// [`ResolveError::None`], where there is no model.
+pub fn resolve_default(places: &Places) -> Result<PathBuf, ResolveError> {
+    match default_model(&scan(places)) {
+        Some(model) => Ok(model.path.clone()),
+        None => Err(ResolveError::None),
     }
 }
 

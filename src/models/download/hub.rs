@@ -79,13 +79,14 @@ pub(super) fn choose<'files>(
             "{repo} has no GGUF file of one part"
         ))),
         (several, _) => {
-            let names: String = several
+            let names: Vec<String> = several
                 .iter()
-                .map(|file| format!("\n  hf:{repo}:{}", printable(&file.path)))
+                .map(|file| format!("hf:{repo}:{}", printable(&file.path)))
                 .collect();
             Err(PullError::Request(format!(
-                "{repo} has {} GGUF files; choose one:{names}",
-                several.len()
+                "{repo} has {} GGUF files; choose one:\n  {}",
+                several.len(),
+                names.join("\n  ")
             )))
         }
     }

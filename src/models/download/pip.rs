@@ -177,7 +177,7 @@ fn find_wheel(wheels: &Path, package: &str) -> Result<PathBuf, SourceError> {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .to_ascii_lowercase();
-            name.starts_with(&prefix) && name.ends_with(".whl")
+            name.starts_with(&prefix) && path.extension().is_some_and(|ending| ending == "whl")
         })
         .ok_or_else(|| SourceError::Unusable(format!("pip brought no wheel of {package}")))
 }

@@ -82,13 +82,11 @@ fn from_hub(text: &str, network: &Network) -> Result<PullRequest, PullError> {
             .iter()
             .find(|found| found.path == file)
             .ok_or_else(|| {
-                let names: String = files
-                    .iter()
-                    .map(|file| format!("\n  {}", printable(&file.path)))
-                    .collect();
+                let names: Vec<String> = files.iter().map(|file| printable(&file.path)).collect();
                 PullError::Request(format!(
-                    "{repo} has no GGUF file '{}'; it has:{names}",
-                    printable(file)
+                    "{repo} has no GGUF file '{}'; it has:\n  {}",
+                    printable(file),
+                    names.join("\n  ")
                 ))
             })?,
     };

@@ -199,7 +199,7 @@ fn pull_into(folder: tempfile::TempDir, request: &PullRequest, network: &Network
     let mut events = Vec::new();
     let cancel = AtomicBool::new(false);
     let result = pull_from(network, request, folder.path(), &cancel, &mut |event| {
-        events.push(event)
+        events.push(event);
     });
     Pulled {
         result,
@@ -630,9 +630,9 @@ fn hub_repositories_are_listed_and_the_token_is_sent() {
     );
     let pulled = pull_into(tempfile::tempdir().unwrap(), &request, &network);
     assert!(pulled.result.unwrap().ends_with("a-Q4_K_M.gguf"));
-    let last = server.request(1);
-    assert_eq!(last.path, "/org/several/resolve/main/a-Q4_K_M.gguf");
-    assert_eq!(last.authorization.as_deref(), Some("Bearer secret"));
+    let fetched = server.request(1);
+    assert_eq!(fetched.path, "/org/several/resolve/main/a-Q4_K_M.gguf");
+    assert_eq!(fetched.authorization.as_deref(), Some("Bearer secret"));
     assert!(!format!("{network:?}").contains("secret"));
 
     let named = PullRequest::parse("hf:org/several:a-Q8_0.gguf", &network).unwrap();

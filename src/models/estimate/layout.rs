@@ -190,8 +190,7 @@ fn windows(facts: &Facts, count: usize, kv_heads: &[u64]) -> Result<Windows, Str
     let tokens = match (architecture, given) {
         ("phi3", _) | (_, Some(0)) => return Ok(none),
         ("llama4", _) => 8192,
-        ("smallthinker", Some(_)) => 4096,
-        ("gemma2", None) => 4096,
+        ("smallthinker", Some(_)) | ("gemma2", None) => 4096,
         ("exaone4", given) if count == 64 => given.unwrap_or(4096),
         (_, Some(tokens)) => tokens,
         (_, None) => return Ok(none),
@@ -224,7 +223,7 @@ fn windows(facts: &Facts, count: usize, kv_heads: &[u64]) -> Result<Windows, Str
     let period = facts.number("attention.sliding_window_pattern", period)?;
     let is_window = |index: u64| match (period, full_first) {
         (0, _) => true,
-        (period, true) => index % period != 0,
+        (period, true) => !index.is_multiple_of(period),
         (period, false) => index % period < period - 1,
     };
     Ok(Windows {

@@ -205,7 +205,7 @@ impl<R: Read + Seek> Reader<R> {
             ValueType::I16 => Value::Signed(i16::from_le_bytes(self.bytes(field)?).into()),
             ValueType::U32 => Value::Unsigned(self.u32(field)?.into()),
             ValueType::I32 => Value::Signed(i32::from_le_bytes(self.bytes(field)?).into()),
-            ValueType::F32 => Value::Float(f32::from_le_bytes(self.bytes(field)?).into()),
+            ValueType::F32 => Value::Float(shortest(f32::from_le_bytes(self.bytes(field)?))),
             ValueType::Bool => match self.bytes::<1>(field)? {
                 [0] => Value::Bool(false),
                 [1] => Value::Bool(true),
@@ -366,7 +366,7 @@ impl<R: Read + Seek> Reader<R> {
         let elements = dims
             .iter()
             .try_fold(1_u64, |product, &dim| product.checked_mul(dim))
-            .filter(|&elements| elements <= i64::MAX as u64)
+            .filter(|&elements| i64::try_from(elements).is_ok())
             .ok_or_else(shape)?;
         let row = dims.first().copied().unwrap_or(1);
         if row % kind.block_elements() != 0 {
@@ -598,4 +598,12 @@ fn invalid(field: &str, value: impl std::fmt::Display, expected: &str) -> GgufFa
         value: value.to_string(),
         expected: expected.to_owned(),
     }
+}
+
+/// The value that the shortest decimal of `value` names: 0.1 stays 0.1 and not 0.10000000149011612.
+fn shortest(value: f32) -> f64 {
+    value
+        .to_string()
+        .parse()
+        .unwrap_or_else(|_| f64::from(value))
 }
