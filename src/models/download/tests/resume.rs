@@ -154,3 +154,20 @@ fn a_server_that_always_cuts_is_given_up() {
     assert_eq!(server.count(), 5);
     pulled.assert_no_model();
 }
+
+#[test]
+fn a_download_that_is_whole_is_only_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tiny.gguf.part"), model()).unwrap();
+    pull_into(folder, &wanted(&[]), &offline()).assert_whole();
+}
+
+#[test]
+fn a_source_that_does_not_answer_takes_nothing_away() {
+    let dead = Server::start(|_, _| half(&model(), "a"));
+    let first = pull_now(&wanted(&[&dead.url]));
+    let arrived = model().len() as u64 / 2;
+    let again = pull_into(first.folder, &wanted(&["http://127.0.0.1:1"]), &offline());
+    let part = again.folder.path().join("tiny.gguf.part");
+    assert_eq!(fs::metadata(part).unwrap().len(), arrived);
+}

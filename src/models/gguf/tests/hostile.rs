@@ -49,7 +49,7 @@ fn huge_counts_are_refused_before_anything_is_read() {
 }
 
 #[test]
-fn the_slowest_hostile_header_takes_less_than_100_ms() {
+fn the_slowest_hostile_header_is_refused_within_100_ms() {
     // As many tokens and other texts as arrays may have: each costs a read of its length.
     let tokens: u32 = 1 << 19;
     let mut distinct = [
@@ -74,7 +74,9 @@ fn the_slowest_hostile_header_takes_less_than_100_ms() {
         start.elapsed()
     });
     let fastest = fastest.min().unwrap();
-    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+    // A build for development is some four times slower than one for use.
+    let most = Duration::from_millis(if cfg!(debug_assertions) { 400 } else { 100 });
+    assert!(fastest < most, "{fastest:?}");
 }
 
 #[test]
