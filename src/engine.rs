@@ -40,8 +40,7 @@ impl EngineHandle {
 
     /// Cancels every request up to and including `id`, the running one within 50 ms.
     pub fn cancel_through(&self, id: RequestId) {
-        self.cancelled
-            .fetch_max(id.0, std::sync::atomic::Ordering::SeqCst);
+        self.cancelled.fetch_max(id.0, std::sync::atomic::Ordering::SeqCst);
     }
 }
 
