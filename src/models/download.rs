@@ -262,6 +262,13 @@ fn fetch(
         part.discard();
         return Ok(target);
     }
+    if request.sha256.is_some() && request.bytes == Some(part.len()?) {
+        match part.verify(request, watch) {
+            Ok(()) => return part.finish(&target),
+            Err(SourceError::Fatal(error)) => return Err(error),
+            Err(SourceError::Unusable(_)) => {}
+        }
+    }
     let mut reasons = Vec::new();
     for source in &request.sources {
         watch.check()?;

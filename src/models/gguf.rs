@@ -6,6 +6,7 @@
 
 mod error;
 mod reader;
+mod rules;
 mod tensor;
 mod value;
 

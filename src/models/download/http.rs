@@ -52,13 +52,11 @@ pub(super) fn fetch(
     let mut last = String::new();
     for _ in 0..TRIES {
         watch.check()?;
-        let before = part.len()?;
+        let there = part.len()?;
         let resume = part.origin().filter(|origin| {
-            origin.url == url && before > 0 && request.bytes.is_none_or(|bytes| before < bytes)
+            origin.url == url && there > 0 && request.bytes.is_none_or(|bytes| there < bytes)
         });
-        if resume.is_none() {
-            part.restart()?;
-        }
+        let before = if resume.is_some() { there } else { 0 };
         match attempt(
             &agent,
             (url, token),

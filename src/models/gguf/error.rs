@@ -152,3 +152,24 @@ impl fmt::Display for GgufFault {
         }
     }
 }
+
+/// Fails where `value` is more than `most`.
+pub(super) fn at_most(field: &str, value: u64, most: u64) -> Result<(), GgufFault> {
+    if value > most {
+        return Err(GgufFault::TooLarge {
+            field: field.to_owned(),
+            value,
+            most,
+        });
+    }
+    Ok(())
+}
+
+/// A value that contradicts the format.
+pub(super) fn invalid(field: &str, value: impl std::fmt::Display, expected: &str) -> GgufFault {
+    GgufFault::Invalid {
+        field: field.to_owned(),
+        value: value.to_string(),
+        expected: expected.to_owned(),
+    }
+}

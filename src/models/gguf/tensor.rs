@@ -17,7 +17,7 @@ pub struct TensorInfo {
     pub bytes: u64,
 }
 
-/// The type of a tensor's elements: an entry of [`TYPES`].
+/// The type of a tensor's elements: one that ggml can load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TensorType(usize);
 
