@@ -10,6 +10,7 @@ mod generation_tag;
 mod layout;
 mod marks;
 mod matcher;
+mod python;
 mod render;
 mod template;
 mod tojson;
@@ -236,3 +237,8 @@ fn opens_thinking(text: &str, ending: Ending) -> bool {
     let text = text.trim_end();
     ending == Ending::Reply && THINKING_OPENERS.iter().any(|opener| text.ends_with(opener))
 }
+
+#[cfg(test)]
+mod fake_vocabulary;
+#[cfg(test)]
+mod tests;

@@ -164,3 +164,6 @@ impl ReplyStream {
         Kept { tokens, text_len }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,7 @@ pub struct Place {
 /// Messages that must be marked less.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// These: their marks were lost.
+    /// These: their marks were lost, or their texts altered.
     Lost(BTreeSet<usize>),
     /// One of these: they stand on both sides of a difference.
     Beside(BTreeSet<usize>),
@@ -83,8 +83,9 @@ pub fn fit(
         let mut lead_cut = 0;
         if let Some(core) = anchor.core {
             let kept = &rest[..rest.len() - rest.trim_start().len()];
-            rest = rest[kept.len()..].strip_prefix(core).ok_or_else(|| misfit(previous))?;
-            lead_cut = lead.strip_suffix(kept).ok_or_else(|| misfit(previous))?.len();
+            let altered = || Misfit::Lost(BTreeSet::from([anchor.message]));
+            rest = rest[kept.len()..].strip_prefix(core).ok_or_else(altered)?;
+            lead_cut = lead.strip_suffix(kept).ok_or_else(altered)?.len();
             layout.layout.text.push_str(kept);
             layout.layout.text.push_str(core);
         }

@@ -11,6 +11,7 @@ use minijinja::value::{Serde, Value};
 use minijinja::{Environment, Error, ErrorKind};
 
 use super::generation_tag::replace_generation_tags;
+use super::python;
 use super::tojson::tojson;
 
 const NAME: &str = "chat_template";
@@ -101,7 +102,7 @@ impl Template {
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(syntax_error)?);
         environment.set_recursion_limit(RECURSION_LIMIT);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        python::install(&mut environment);
         environment.add_filter("tojson", tojson);
         environment.add_function("raise_exception", raise_exception);
         environment
