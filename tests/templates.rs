@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use platen::engine::prompt::{
-    ChatTemplate, Ending, ModelIdentity, RenderOptions, SpecialKind, SpecialToken, SpecialTokens, TemplateError,
-    TemplateMessage, TokenizeError, Vocabulary,
+    ChatTemplate, Ending, ModelIdentity, RenderOptions, SpecialKind, SpecialToken, SpecialTokens,
+    TemplateError, TemplateMessage, TokenizeError, Vocabulary,
 };
 use platen::engine::token::TokenId;
 use serde_json::Value;
@@ -33,7 +33,11 @@ impl Vocabulary for TwoTokens {
         Ok(Vec::new())
     }
     fn piece(&self, id: TokenId) -> Vec<u8> {
-        self.0.iter().find(|token| token.id == id).map(|token| token.text.clone().into_bytes()).unwrap_or_default()
+        self.0
+            .iter()
+            .find(|token| token.id == id)
+            .map(|token| token.text.clone().into_bytes())
+            .unwrap_or_default()
     }
     fn is_control(&self, _: TokenId) -> bool {
         true
@@ -70,7 +74,10 @@ fn check_file(path: &Path) -> (usize, Vec<String>) {
     let source = std::fs::read_to_string(path.with_extension("jinja")).unwrap();
     let text = |key: &str| cases[key].as_str().unwrap_or_default();
     let vocabulary = TwoTokens::new([text("bos_token"), text("eos_token")]);
-    let model = ModelIdentity { name: &name, architecture: "llama" };
+    let model = ModelIdentity {
+        name: &name,
+        architecture: "llama",
+    };
     let chosen = ChatTemplate::from_model(Some(&source), model, &vocabulary).unwrap();
     let mut failures = chosen.notices;
     let cases_of_file = cases["cases"].as_array().unwrap();
@@ -84,11 +91,22 @@ fn check_file(path: &Path) -> (usize, Vec<String>) {
                 content: message["content"].as_str().unwrap().to_string(),
             })
             .collect();
-        let variables: BTreeMap<String, Value> =
-            case["kwargs"].as_object().unwrap().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-        let ending =
-            if case["add_generation_prompt"].as_bool().unwrap() { Ending::Reply } else { Ending::LastMessage };
-        let options = RenderOptions { ending, variables, now: text("now").parse().unwrap() };
+        let variables: BTreeMap<String, Value> = case["kwargs"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let ending = if case["add_generation_prompt"].as_bool().unwrap() {
+            Ending::Reply
+        } else {
+            Ending::LastMessage
+        };
+        let options = RenderOptions {
+            ending,
+            variables,
+            now: text("now").parse().unwrap(),
+        };
         let rendered = chosen.template.render(&messages, &options);
         let right = match (&rendered, case["expect"].as_str(), case["raises"].as_str()) {
             (Ok(text), Some(expected), _) => text == expected,
@@ -105,16 +123,25 @@ fn check_file(path: &Path) -> (usize, Vec<String>) {
 #[test]
 fn published_templates_render_as_python_renders_them() {
     let Some(folder) = std::env::var_os("PLATEN_TEMPLATE_CASES") else {
-        eprintln!("SKIPPED: set PLATEN_TEMPLATE_CASES to a folder of templates to compare with Python's rendering");
+        eprintln!(
+            "SKIPPED: set PLATEN_TEMPLATE_CASES to a folder of templates to compare with Python's rendering"
+        );
         return;
     };
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
         .collect();
     files.sort();
-    assert!(!files.is_empty(), "no cases in {}", Path::new(&folder).display());
+    assert!(
+        !files.is_empty(),
+        "no cases in {}",
+        Path::new(&folder).display()
+    );
     let mut failures = Vec::new();
     let mut cases = 0;
     for file in &files {
@@ -123,5 +150,10 @@ fn published_templates_render_as_python_renders_them() {
         failures.extend(failed);
     }
     eprintln!("{} templates, {cases} cases", files.len());
-    assert!(failures.is_empty(), "{} of {cases} cases differ:\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {cases} cases differ:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
 }

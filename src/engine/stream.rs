@@ -34,7 +34,10 @@ impl Pushed {
     /// The new text.
     #[must_use]
     pub fn text(&self) -> String {
-        self.segments.iter().map(|segment| segment.text.as_str()).collect()
+        self.segments
+            .iter()
+            .map(|segment| segment.text.as_str())
+            .collect()
     }
 
     /// Whether the last of the new text is thinking.
@@ -95,7 +98,10 @@ impl ReplyStream {
     /// Takes the bytes of the next token. After a stop string nothing is taken any more.
     pub fn push(&mut self, bytes: &[u8]) -> Pushed {
         if self.stops.stopped() {
-            return Pushed { segments: Vec::new(), stopped: true };
+            return Pushed {
+                segments: Vec::new(),
+                stopped: true,
+            };
         }
         let text = self.decoder.push(bytes);
         let released = self.stops.push(&text);
@@ -125,12 +131,17 @@ impl ReplyStream {
                 self.thinking_len = self.reply.len();
             }
             match joined.last_mut() {
-                Some(last) if last.thinking == segment.thinking => last.text.push_str(&segment.text),
+                Some(last) if last.thinking == segment.thinking => {
+                    last.text.push_str(&segment.text);
+                }
                 _ if segment.text.is_empty() => {}
                 _ => joined.push(segment),
             }
         }
-        Pushed { segments: joined, stopped: self.stops.stopped() }
+        Pushed {
+            segments: joined,
+            stopped: self.stops.stopped(),
+        }
     }
 
     /// The reply so far: all text that appeared.
@@ -155,12 +166,25 @@ impl ReplyStream {
     #[must_use]
     pub fn kept(&self) -> Kept {
         let Some(end) = self.stops.match_start().filter(|_| self.stops.stopped()) else {
-            return Kept { tokens: self.token_ends.len(), text_len: self.reply.len() };
+            return Kept {
+                tokens: self.token_ends.len(),
+                text_len: self.reply.len(),
+            };
         };
         let whole = |token: &TokenEnd| token.decoded_len <= end && !token.inside_character;
-        let tokens = self.token_ends.iter().rposition(whole).map_or(0, |last| last + 1);
-        let decoded_len = tokens.checked_sub(1).map_or(0, |last| self.token_ends[last].decoded_len);
-        let text_len = if self.thinking.rewrites() { self.reply.len() } else { decoded_len.min(self.reply.len()) };
+        let tokens = self
+            .token_ends
+            .iter()
+            .rposition(whole)
+            .map_or(0, |last| last + 1);
+        let decoded_len = tokens
+            .checked_sub(1)
+            .map_or(0, |last| self.token_ends[last].decoded_len);
+        let text_len = if self.thinking.rewrites() {
+            self.reply.len()
+        } else {
+            decoded_len.min(self.reply.len())
+        };
         Kept { tokens, text_len }
     }
 }

@@ -51,11 +51,15 @@ impl ChatTemplate {
         model: ModelIdentity<'_>,
         vocabulary: &dyn Vocabulary,
     ) -> Result<ChosenTemplate, TemplateError> {
-        let special_text =
-            |id| String::from_utf8_lossy(&Option::map_or(id, Vec::new(), |id| vocabulary.piece(id))).into_owned();
+        let special_text = |id| {
+            String::from_utf8_lossy(&Option::map_or(id, Vec::new(), |id| vocabulary.piece(id)))
+                .into_owned()
+        };
         let bos = special_text(vocabulary.bos());
         let eos = special_text(vocabulary.eos());
-        let own = source.filter(|source| !source.trim().is_empty()).map(|source| usable(source, &bos, &eos));
+        let own = source
+            .filter(|source| !source.trim().is_empty())
+            .map(|source| usable(source, &bos, &eos));
         let (fallback, notice) = match own {
             Some(Ok(template)) => {
                 let dialect = if template.source().contains("<|channel|>") { Dialect::Harmony } else { Dialect::Plain };
@@ -77,9 +81,20 @@ impl ChatTemplate {
                     .to_string(),
             ),
         };
-        let dialect = if fallback == Fallback::Completion { Dialect::Completion } else { Dialect::Plain };
-        let template = ChatTemplate { template: Template::parse(fallback.source(), &bos, &eos)?, dialect };
-        Ok(ChosenTemplate { template, source: fallback.template_source(), notices: vec![notice] })
+        let dialect = if fallback == Fallback::Completion {
+            Dialect::Completion
+        } else {
+            Dialect::Plain
+        };
+        let template = ChatTemplate {
+            template: Template::parse(fallback.source(), &bos, &eos)?,
+            dialect,
+        };
+        Ok(ChosenTemplate {
+            template,
+            source: fallback.template_source(),
+            notices: vec![notice],
+        })
     }
 
     /// The Jinja source.
@@ -92,7 +107,11 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// What the template raises, and what breaks in it.
-    pub fn render(&self, messages: &[TemplateMessage], options: &RenderOptions) -> Result<String, TemplateError> {
+    pub fn render(
+        &self,
+        messages: &[TemplateMessage],
+        options: &RenderOptions,
+    ) -> Result<String, TemplateError> {
         self.template.render(messages, options)
     }
 
@@ -115,9 +134,16 @@ fn without_article(error: &TemplateError) -> String {
 fn usable(source: &str, bos: &str, eos: &str) -> Result<Template, TemplateError> {
     let template = Template::parse(source, bos, eos)?;
     let options = RenderOptions::at(date(2025, 1, 1).at(12, 0, 0, 0));
-    let message = |role: Role| TemplateMessage { role: role.name(), content: "Hello".to_string() };
+    let message = |role: Role| TemplateMessage {
+        role: role.name(),
+        content: "Hello".to_string(),
+    };
     let mut failure = None;
-    for roles in [&[Role::User][..], &[Role::User, Role::Assistant, Role::User], &[Role::System, Role::User]] {
+    for roles in [
+        &[Role::User][..],
+        &[Role::User, Role::Assistant, Role::User],
+        &[Role::System, Role::User],
+    ] {
         let messages: Vec<TemplateMessage> = roles.iter().copied().map(message).collect();
         match template.render(&messages, &options) {
             Ok(_) | Err(TemplateError::Raised { .. }) => return Ok(template),

@@ -30,7 +30,9 @@ impl Repair {
                 "The chat template takes no system message here; it is sent at the head of a user turn."
             }
             Repair::DropEmpty => "The chat template refuses empty replies; they are left out.",
-            Repair::Merge => "The chat template refuses two messages of one side in a row; they are sent as one.",
+            Repair::Merge => {
+                "The chat template refuses two messages of one side in a row; they are sent as one."
+            }
         }
     }
 }
@@ -52,30 +54,41 @@ impl Turn {
         messages
             .iter()
             .enumerate()
-            .map(|(index, message)| Turn { role: message.role, messages: vec![index] })
+            .map(|(index, message)| Turn {
+                role: message.role,
+                messages: vec![index],
+            })
             .collect()
     }
 
     /// The turn with the contents that `content` gives for its messages.
     pub fn render(&self, content: impl FnMut(usize) -> String) -> TemplateMessage {
         let parts: Vec<String> = self.messages.iter().copied().map(content).collect();
-        TemplateMessage { role: self.role.name(), content: parts.join("\n\n") }
+        TemplateMessage {
+            role: self.role.name(),
+            content: parts.join("\n\n"),
+        }
     }
 }
 
 /// The conversation after some repairs.
 pub fn repaired(turns: &[Turn], messages: &[PromptMessage], repairs: &[Repair]) -> Vec<Turn> {
-    repairs.iter().fold(turns.to_vec(), |turns, repair| match repair {
-        Repair::FoldSystem => fold_system(turns),
-        Repair::DropEmpty => turns
-            .into_iter()
-            .filter(|turn| {
-                turn.role != Role::Assistant
-                    || turn.messages.iter().any(|&index| !messages[index].text.trim().is_empty())
-            })
-            .collect(),
-        Repair::Merge => merge(turns),
-    })
+    repairs
+        .iter()
+        .fold(turns.to_vec(), |turns, repair| match repair {
+            Repair::FoldSystem => fold_system(turns),
+            Repair::DropEmpty => turns
+                .into_iter()
+                .filter(|turn| {
+                    turn.role != Role::Assistant
+                        || turn
+                            .messages
+                            .iter()
+                            .any(|&index| !messages[index].text.trim().is_empty())
+                })
+                .collect(),
+            Repair::Merge => merge(turns),
+        })
 }
 
 fn fold_system(turns: Vec<Turn>) -> Vec<Turn> {
@@ -86,7 +99,10 @@ fn fold_system(turns: Vec<Turn>) -> Vec<Turn> {
             Role::System => waiting.append(&mut turn.messages),
             Role::User => {
                 waiting.append(&mut turn.messages);
-                folded.push(Turn { role: Role::User, messages: std::mem::take(&mut waiting) });
+                folded.push(Turn {
+                    role: Role::User,
+                    messages: std::mem::take(&mut waiting),
+                });
             }
             Role::Assistant => folded.push(turn),
         }
@@ -94,7 +110,10 @@ fn fold_system(turns: Vec<Turn>) -> Vec<Turn> {
     if !waiting.is_empty() {
         match folded.iter_mut().rfind(|turn| turn.role == Role::User) {
             Some(last) => last.messages.append(&mut waiting),
-            None => folded.push(Turn { role: Role::User, messages: waiting }),
+            None => folded.push(Turn {
+                role: Role::User,
+                messages: waiting,
+            }),
         }
     }
     folded

@@ -56,12 +56,21 @@ pub fn encode(
             anchors.push((anchor, vocabulary.tokenize(anchor, SpecialTokens::AsText)?));
         }
     }
-    let mut encoder = Encoder { text: source.text, vocabulary, matcher, anchors, encoded: Encoded::default() };
+    let mut encoder = Encoder {
+        text: source.text,
+        vocabulary,
+        matcher,
+        anchors,
+        encoded: Encoded::default(),
+    };
     let mut done = 0;
     for splice in source.splices {
         encoder.stretch(done..splice.range.start, source)?;
         encoder.encoded.ids.extend_from_slice(splice.ids);
-        encoder.encoded.starts.resize(encoder.encoded.ids.len(), splice.range.start);
+        encoder
+            .encoded
+            .starts
+            .resize(encoder.encoded.ids.len(), splice.range.start);
         done = splice.range.end;
     }
     encoder.stretch(done..source.text.len(), source)?;
@@ -95,16 +104,30 @@ impl Encoder<'_> {
     }
 
     /// Special texts of a stretch from left to right, those that someone wrote told from the template's own.
-    fn specials_in(&self, stretch: &Range<usize>, source: Source<'_>) -> Vec<(Range<usize>, Found)> {
+    fn specials_in(
+        &self,
+        stretch: &Range<usize>,
+        source: Source<'_>,
+    ) -> Vec<(Range<usize>, Found)> {
         let touches = |ranges: &[Range<usize>], found: &Range<usize>| {
             let first = ranges.partition_point(|range| range.end <= found.start);
-            ranges.get(first).is_some_and(|range| range.start < found.end)
+            ranges
+                .get(first)
+                .is_some_and(|range| range.start < found.end)
         };
         let mut all = Vec::new();
         for found in self.matcher.find_all(&self.text[stretch.clone()]) {
             let found = found.start + stretch.start..found.end + stretch.start;
-            let written = touches(source.contents, &found) || touches(source.written_specials, &found);
-            all.push((found, if written { Found::Written } else { Found::OfTemplate }));
+            let written =
+                touches(source.contents, &found) || touches(source.written_specials, &found);
+            all.push((
+                found,
+                if written {
+                    Found::Written
+                } else {
+                    Found::OfTemplate
+                },
+            ));
         }
         all
     }
@@ -118,7 +141,11 @@ impl Encoder<'_> {
         for (offset, character) in text[run.clone()].char_indices() {
             let at = run.start + offset;
             let special = specials.next_if(|&special| special <= at).is_some();
-            unbroken = if special || character.is_whitespace() { 0 } else { unbroken + 1 };
+            unbroken = if special || character.is_whitespace() {
+                0
+            } else {
+                unbroken + 1
+            };
             if unbroken > LONGEST_UNBROKEN_CHARS {
                 self.piece(done..at, SpecialTokens::Parse)?;
                 done = at;
@@ -132,7 +159,9 @@ impl Encoder<'_> {
     fn literal(&mut self, range: Range<usize>) -> Result<(), TokenizeError> {
         let ids_before = self.encoded.ids.len();
         self.piece(range.clone(), SpecialTokens::AsText)?;
-        let special = self.encoded.ids[ids_before..].iter().any(|&id| self.matcher.guards(id));
+        let special = self.encoded.ids[ids_before..]
+            .iter()
+            .any(|&id| self.matcher.guards(id));
         let middle = middle(&self.text[range.clone()]);
         if special && middle > 0 {
             self.encoded.ids.truncate(ids_before);
@@ -163,11 +192,22 @@ impl Encoder<'_> {
     }
 
     /// The tokens of text that goes on from other text: behind an anchor, whose own tokens are then taken off.
-    fn tokenize_without_prefix(&self, text: &str, special: SpecialTokens) -> Result<Vec<TokenId>, TokenizeError> {
+    fn tokenize_without_prefix(
+        &self,
+        text: &str,
+        special: SpecialTokens,
+    ) -> Result<Vec<TokenId>, TokenizeError> {
         for (anchor, anchor_ids) in &self.anchors {
-            let ids = self.vocabulary.tokenize(&format!("{anchor}{text}"), special)?;
-            let Some(ids) = ids.strip_prefix(anchor_ids.as_slice()) else { continue };
-            let first = ids.first().map(|&id| self.vocabulary.piece(id)).unwrap_or_default();
+            let ids = self
+                .vocabulary
+                .tokenize(&format!("{anchor}{text}"), special)?;
+            let Some(ids) = ids.strip_prefix(anchor_ids.as_slice()) else {
+                continue;
+            };
+            let first = ids
+                .first()
+                .map(|&id| self.vocabulary.piece(id))
+                .unwrap_or_default();
             if !first.is_empty() && text.as_bytes().starts_with(&first) {
                 return Ok(ids.to_vec());
             }
@@ -183,7 +223,8 @@ enum Found {
 
 /// The character boundary nearest the middle; 0 where there is none inside.
 fn middle(text: &str) -> usize {
-    (1..=text.len() / 2).rev().find(|&at| text.is_char_boundary(at)).unwrap_or_else(|| {
-        text.chars().next().map_or(0, char::len_utf8) % text.len().max(1)
-    })
+    (1..=text.len() / 2)
+        .rev()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or_else(|| text.chars().next().map_or(0, char::len_utf8) % text.len().max(1))
 }

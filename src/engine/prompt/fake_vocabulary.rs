@@ -9,7 +9,20 @@ use crate::engine::token::TokenId;
 const FIRST_WORD: i32 = 1000;
 const FIRST_SPECIAL: i32 = 5000;
 const WORDS: [&str; 14] = [
-    "user", "assistant", "system", "model", "Hello", " Paris", "Paris", "\n\n", "the ", "ing", "im_", "end", "  ", ".\n",
+    "user",
+    "assistant",
+    "system",
+    "model",
+    "Hello",
+    " Paris",
+    "Paris",
+    "\n\n",
+    "the ",
+    "ing",
+    "im_",
+    "end",
+    "  ",
+    ".\n",
 ];
 
 /// See the module.
@@ -27,7 +40,11 @@ impl FakeVocabulary {
         let all = control
             .iter()
             .map(|text| (text, SpecialKind::Control))
-            .chain(user_defined.iter().map(|text| (text, SpecialKind::UserDefined)));
+            .chain(
+                user_defined
+                    .iter()
+                    .map(|text| (text, SpecialKind::UserDefined)),
+            );
         let specials = all
             .zip(FIRST_SPECIAL..)
             .map(|((text, kind), id)| SpecialToken {
@@ -37,11 +54,21 @@ impl FakeVocabulary {
                 ends_generation: text.contains("end") && !text.contains("header"),
             })
             .collect();
-        FakeVocabulary { specials, bos: None, eos: None, add_bos: false, space_prefix: false }
+        FakeVocabulary {
+            specials,
+            bos: None,
+            eos: None,
+            add_bos: false,
+            space_prefix: false,
+        }
     }
 
     pub fn special(&self, text: &str) -> TokenId {
-        self.specials.iter().find(|special| special.text == text).map(|special| special.id).unwrap()
+        self.specials
+            .iter()
+            .find(|special| special.text == text)
+            .map(|special| special.id)
+            .unwrap()
     }
 
     pub fn text(&self, ids: &[TokenId]) -> String {
@@ -50,7 +77,11 @@ impl FakeVocabulary {
     }
 
     fn words(&self, text: &str, ids: &mut Vec<TokenId>) {
-        let prefix = if self.space_prefix && !text.is_empty() { " " } else { "" };
+        let prefix = if self.space_prefix && !text.is_empty() {
+            " "
+        } else {
+            ""
+        };
         let text = format!("{prefix}{text}");
         let mut rest = text.as_bytes();
         while let Some(&byte) = rest.first() {
@@ -75,7 +106,9 @@ impl Vocabulary for FakeVocabulary {
             let found = self
                 .specials
                 .iter()
-                .filter(|token| special == SpecialTokens::Parse || token.kind == SpecialKind::UserDefined)
+                .filter(|token| {
+                    special == SpecialTokens::Parse || token.kind == SpecialKind::UserDefined
+                })
                 .filter(|token| text[at..].starts_with(&token.text))
                 .max_by_key(|token| token.text.len());
             match found {
@@ -96,7 +129,9 @@ impl Vocabulary for FakeVocabulary {
         if let Ok(byte) = u8::try_from(id.0) {
             return vec![byte];
         }
-        let word = usize::try_from(id.0 - FIRST_WORD).ok().and_then(|index| WORDS.get(index));
+        let word = usize::try_from(id.0 - FIRST_WORD)
+            .ok()
+            .and_then(|index| WORDS.get(index));
         match word {
             Some(word) => word.as_bytes().to_vec(),
             None => self
@@ -109,7 +144,9 @@ impl Vocabulary for FakeVocabulary {
     }
 
     fn is_control(&self, id: TokenId) -> bool {
-        self.specials.iter().any(|special| special.id == id && special.kind == SpecialKind::Control)
+        self.specials
+            .iter()
+            .any(|special| special.id == id && special.kind == SpecialKind::Control)
     }
 
     fn specials(&self) -> &[SpecialToken] {

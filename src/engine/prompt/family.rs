@@ -17,7 +17,7 @@ pub enum Fallback {
     Phi3,
     /// `[INST]`
     Mistral,
-    /// ChatML without a sign of it in the vocabulary.
+    /// `<|im_start|>` without a sign of it in the vocabulary.
     AssumedChatMl,
     /// `User:` and `Assistant:`, for models that only continue text.
     Completion,
@@ -33,26 +33,65 @@ pub struct ModelIdentity<'a> {
 }
 
 const CHAT_MARKS: [&str; 22] = [
-    "instruct", "chat", "it", "sft", "dpo", "rlhf", "orpo", "assistant", "inst", "zephyr", "vicuna", "hermes",
-    "tulu", "alpaca", "openchat", "dolphin", "thinking", "reasoning", "r1", "wizardlm", "openhermes", "samantha",
+    "instruct",
+    "chat",
+    "it",
+    "sft",
+    "dpo",
+    "rlhf",
+    "orpo",
+    "assistant",
+    "inst",
+    "zephyr",
+    "vicuna",
+    "hermes",
+    "tulu",
+    "alpaca",
+    "openchat",
+    "dolphin",
+    "thinking",
+    "reasoning",
+    "r1",
+    "wizardlm",
+    "openhermes",
+    "samantha",
 ];
 
-const TURN_ENDS: [&str; 6] =
-    ["<|im_end|>", "<end_of_turn>", "<|eot_id|>", "<|end|>", "<|eom_id|>", "<|end_of_turn|>"];
+const TURN_ENDS: [&str; 6] = [
+    "<|im_end|>",
+    "<end_of_turn>",
+    "<|eot_id|>",
+    "<|end|>",
+    "<|eom_id|>",
+    "<|end_of_turn|>",
+];
 
 /// Whether a model without a template was taught to chat: its name says so, or its EOS ends a turn.
 pub fn is_chat_model(model: ModelIdentity<'_>, vocabulary: &dyn Vocabulary) -> bool {
     let name = model.name.to_lowercase();
-    let named = name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
-        CHAT_MARKS.contains(&word) || word.starts_with("instruct") || word.ends_with("instruct") || word.ends_with("chat")
-    });
-    let eos = vocabulary.eos().map(|id| vocabulary.piece(id)).unwrap_or_default();
+    let named = name
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| {
+            CHAT_MARKS.contains(&word)
+                || word.starts_with("instruct")
+                || word.ends_with("instruct")
+                || word.ends_with("chat")
+        });
+    let eos = vocabulary
+        .eos()
+        .map(|id| vocabulary.piece(id))
+        .unwrap_or_default();
     named || TURN_ENDS.iter().any(|end| end.as_bytes() == eos)
 }
 
 /// The family that a vocabulary shows.
 pub fn family(model: ModelIdentity<'_>, vocabulary: &dyn Vocabulary) -> Fallback {
-    let has = |text: &str| vocabulary.specials().iter().any(|special| special.text == text);
+    let has = |text: &str| {
+        vocabulary
+            .specials()
+            .iter()
+            .any(|special| special.text == text)
+    };
     let named = |part: &str| model.name.to_lowercase().contains(part);
     if has("<start_of_turn>") {
         Fallback::Gemma
@@ -62,7 +101,11 @@ pub fn family(model: ModelIdentity<'_>, vocabulary: &dyn Vocabulary) -> Fallback
         Fallback::ChatMl
     } else if has("<|end|>") && has("<|assistant|>") {
         Fallback::Phi3
-    } else if has("[INST]") || named("mistral") || named("mixtral") || (model.architecture == "llama" && named("llama-2")) {
+    } else if has("[INST]")
+        || named("mistral")
+        || named("mixtral")
+        || (model.architecture == "llama" && named("llama-2"))
+    {
         Fallback::Mistral
     } else if model.architecture.starts_with("gemma") {
         Fallback::Gemma
@@ -77,7 +120,9 @@ impl Fallback {
         match self {
             Fallback::Gemma => include_str!("../../../assets/templates/gemma.jinja"),
             Fallback::Llama3 => include_str!("../../../assets/templates/llama3.jinja"),
-            Fallback::ChatMl | Fallback::AssumedChatMl => include_str!("../../../assets/templates/chatml.jinja"),
+            Fallback::ChatMl | Fallback::AssumedChatMl => {
+                include_str!("../../../assets/templates/chatml.jinja")
+            }
             Fallback::Phi3 => include_str!("../../../assets/templates/phi3.jinja"),
             Fallback::Mistral => include_str!("../../../assets/templates/mistral.jinja"),
             Fallback::Completion => include_str!("../../../assets/templates/completion.jinja"),
@@ -89,9 +134,13 @@ impl Fallback {
         match self {
             Fallback::Completion => TemplateSource::Completion,
             Fallback::AssumedChatMl => TemplateSource::ChatMl,
-            Fallback::Gemma | Fallback::Llama3 | Fallback::ChatMl | Fallback::Phi3 | Fallback::Mistral => {
-                TemplateSource::Family { name: self.name().to_string() }
-            }
+            Fallback::Gemma
+            | Fallback::Llama3
+            | Fallback::ChatMl
+            | Fallback::Phi3
+            | Fallback::Mistral => TemplateSource::Family {
+                name: self.name().to_string(),
+            },
         }
     }
 

@@ -57,18 +57,24 @@ fn end_of_code(text: &str, end: &str) -> usize {
             Some(_) if escaped => escaped = false,
             Some(_) if byte == b'\\' => escaped = true,
             Some(open) if byte == open => quote = None,
-            Some(_) => {}
-            None if text.as_bytes()[index..].starts_with(end.as_bytes()) => return index + end.len(),
+            None if text.as_bytes()[index..].starts_with(end.as_bytes()) => {
+                return index + end.len();
+            }
             None if byte == b'"' || byte == b'\'' => quote = Some(byte),
-            None => {}
+            Some(_) | None => {}
         }
     }
     text.len()
 }
 
 fn tag_name(tag: &str) -> Option<&str> {
-    let inner = tag.strip_prefix("{%")?.trim_start_matches(['-', '+']).trim_start();
-    let length = inner.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(inner.len());
+    let inner = tag
+        .strip_prefix("{%")?
+        .trim_start_matches(['-', '+'])
+        .trim_start();
+    let length = inner
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(inner.len());
     Some(&inner[..length])
 }
 

@@ -53,7 +53,11 @@ struct Anchor<'a> {
 pub fn edges(text: &str) -> (&str, &str, &str) {
     let core = text.trim();
     let lead = text.len() - text.trim_start().len();
-    if core.is_empty() { (text, "", "") } else { (&text[..lead], core, &text[lead + core.len()..]) }
+    if core.is_empty() {
+        (text, "", "")
+    } else {
+        (&text[..lead], core, &text[lead + core.len()..])
+    }
 }
 
 /// Lays the marked rendering over the plain one. `texts` and `markings` are those of the messages.
@@ -65,8 +69,12 @@ pub fn fit(
     markings: &[Marking],
 ) -> Result<Layout, Misfit> {
     let segments = marks.segments(marked).ok_or(Misfit::Unknown)?;
-    let (anchors, tail) = anchors(&segments, texts, markings)?;
-    let mut layout = LayoutBuilder { marks, layout: Layout::default(), open: None };
+    let (anchors, ending) = anchors(&segments, texts, markings)?;
+    let mut layout = LayoutBuilder {
+        marks,
+        layout: Layout::default(),
+        open: None,
+    };
     let mut rest = plain;
     for (index, anchor) in anchors.iter().enumerate() {
         let next = anchors.get(index + 1);
@@ -75,7 +83,9 @@ pub fn fit(
             Misfit::Beside(named.collect())
         };
         let previous = index.checked_sub(1).map(|index| &anchors[index]);
-        rest = rest.strip_prefix(anchor.glue).ok_or_else(|| misfit(previous))?;
+        rest = rest
+            .strip_prefix(anchor.glue)
+            .ok_or_else(|| misfit(previous))?;
         layout.push_template_text(anchor.glue);
 
         let (lead, _, trail) = edges(&texts[anchor.message]);
@@ -91,7 +101,7 @@ pub fn fit(
         }
         let goes_on = |after: &str| match next {
             Some(next) => after.starts_with(next.glue),
-            None => after == tail,
+            None => after == ending,
         };
         let kept = kept_trail(trail, rest, goes_on).ok_or_else(|| misfit(next))?;
         layout.layout.text.push_str(&rest[..kept]);
@@ -104,16 +114,20 @@ pub fn fit(
             trail_cut: trail.len() - kept,
         });
     }
-    if rest != tail {
+    if rest != ending {
         return Err(Misfit::Unknown);
     }
-    layout.push_template_text(tail);
+    layout.push_template_text(ending);
     Ok(layout.layout)
 }
 
 /// A rendering without any message marked.
 pub fn unmarked(plain: &str, marks: Marks) -> Layout {
-    let mut layout = LayoutBuilder { marks, layout: Layout::default(), open: None };
+    let mut layout = LayoutBuilder {
+        marks,
+        layout: Layout::default(),
+        open: None,
+    };
     layout.push_template_text(plain);
     layout.layout
 }
@@ -121,9 +135,18 @@ pub fn unmarked(plain: &str, marks: Marks) -> Layout {
 /// How much of a message's trailing whitespace the template kept: the longest that lets the text go on.
 fn kept_trail(trail: &str, rest: &str, goes_on: impl Fn(&str) -> bool) -> Option<usize> {
     const CANDIDATES: usize = 64;
-    let common = trail.bytes().zip(rest.bytes()).take_while(|(a, b)| a == b).count();
-    let candidates = (0..=common).rev().filter(|&kept| rest.is_char_boundary(kept));
-    candidates.take(CANDIDATES).chain(std::iter::once(0)).find(|&kept| goes_on(&rest[kept..]))
+    let common = trail
+        .bytes()
+        .zip(rest.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let candidates = (0..=common)
+        .rev()
+        .filter(|&kept| rest.is_char_boundary(kept));
+    candidates
+        .take(CANDIDATES)
+        .chain(std::iter::once(0))
+        .find(|&kept| goes_on(&rest[kept..]))
 }
 
 /// The messages found in the marked rendering, each with the template text before it, and the text after the last.
@@ -141,12 +164,20 @@ fn anchors<'a>(
         rest = after;
         match (segment, after) {
             (Segment::Text(text), _) => glue = text,
-            (Segment::Start(message), [Segment::Text(core), Segment::End(end), after @ ..]) if end == message => {
-                let whole = texts.get(*message).is_some_and(|text| edges(text).1 == *core);
+            (Segment::Start(message), [Segment::Text(core), Segment::End(end), after @ ..])
+                if end == message =>
+            {
+                let whole = texts
+                    .get(*message)
+                    .is_some_and(|text| edges(text).1 == *core);
                 if !seen.insert(*message) || !whole {
                     lost.insert(*message);
                 }
-                anchors.push(Anchor { message: *message, glue, core: Some(core) });
+                anchors.push(Anchor {
+                    message: *message,
+                    glue,
+                    core: Some(core),
+                });
                 glue = "";
                 rest = after;
             }
@@ -158,17 +189,26 @@ fn anchors<'a>(
                 if !seen.insert(*message) || !expected {
                     lost.insert(*message);
                 }
-                anchors.push(Anchor { message: *message, glue, core: None });
+                anchors.push(Anchor {
+                    message: *message,
+                    glue,
+                    core: None,
+                });
                 glue = "";
             }
         }
     }
     for (message, marking) in markings.iter().enumerate() {
-        if *marking != Marking::Off && !texts[message].trim().is_empty() && !seen.contains(&message) {
+        if *marking != Marking::Off && !texts[message].trim().is_empty() && !seen.contains(&message)
+        {
             lost.insert(message);
         }
     }
-    if lost.is_empty() { Ok((anchors, glue)) } else { Err(Misfit::Lost(lost)) }
+    if lost.is_empty() {
+        Ok((anchors, glue))
+    } else {
+        Err(Misfit::Lost(lost))
+    }
 }
 
 struct LayoutBuilder {
@@ -185,7 +225,9 @@ impl LayoutBuilder {
                 self.open = Some(self.layout.text.len());
             } else if character == self.marks.close() {
                 if let Some(start) = self.open.take() {
-                    self.layout.written_specials.push(start..self.layout.text.len());
+                    self.layout
+                        .written_specials
+                        .push(start..self.layout.text.len());
                 }
             } else {
                 self.layout.text.push(character);

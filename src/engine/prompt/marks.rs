@@ -42,6 +42,11 @@ const BLOCK: u32 = 20;
 const PRIVATE_PLANES: [u32; 2] = [0xF_0000, 0x10_0000];
 const PLANE_SIZE: u32 = 0xFFFE;
 
+/// A hexadecimal digit of a number.
+fn digit(number: usize, place: usize) -> u32 {
+    u32::try_from((number >> (4 * place)) & 0xF).unwrap_or_default()
+}
+
 /// Twenty characters that occur in none of the texts given: sixteen digits and four marks.
 #[derive(Debug, Clone, Copy)]
 pub struct Marks {
@@ -55,7 +60,11 @@ impl Marks {
         for text in texts {
             // The private planes are encoded in four bytes from F3 B0 on.
             if text.bytes().any(|byte| byte >= 0xF3) {
-                used.extend(text.chars().map(u32::from).filter(|&c| c >= PRIVATE_PLANES[0]));
+                used.extend(
+                    text.chars()
+                        .map(u32::from)
+                        .filter(|&c| c >= PRIVATE_PLANES[0]),
+                );
             }
         }
         PRIVATE_PLANES
@@ -88,7 +97,9 @@ impl Marks {
     }
 
     fn numbered(self, mark: char, number: usize) -> String {
-        let digits = (0..DIGITS).rev().map(|place| self.character((number >> (4 * place)) as u32 & 0xF));
+        let digits = (0..DIGITS)
+            .rev()
+            .map(|place| self.character(digit(number, place)));
         std::iter::once(mark).chain(digits).collect()
     }
 
@@ -133,7 +144,9 @@ impl Marks {
             let mark = characters.next()?;
             let mut number = 0;
             for _ in 0..DIGITS {
-                let digit = u32::from(characters.next()?).checked_sub(self.base).filter(|&digit| digit < 16)?;
+                let digit = u32::from(characters.next()?)
+                    .checked_sub(self.base)
+                    .filter(|&digit| digit < 16)?;
                 number = number << 4 | digit as usize;
             }
             match mark {

@@ -18,18 +18,28 @@ impl SpecialMatcher {
     /// All control and unknown tokens, and of the user-defined ones those that the template speaks or that end a
     /// reply; the others (runs of newlines, HTML tags) are ordinary text.
     pub fn new(vocabulary: &dyn Vocabulary, template: &str) -> SpecialMatcher {
-        let mut matcher =
-            SpecialMatcher { texts: HashSet::new(), ids: HashSet::new(), lengths_by_first_byte: HashMap::new() };
+        let mut matcher = SpecialMatcher {
+            texts: HashSet::new(),
+            ids: HashSet::new(),
+            lengths_by_first_byte: HashMap::new(),
+        };
         for special in vocabulary.specials() {
             let guarded = match special.kind {
                 SpecialKind::Control | SpecialKind::Unknown => true,
                 SpecialKind::UserDefined => {
                     special.ends_generation
-                        || (!special.text.trim().is_empty() && template.contains(special.text.as_str()))
+                        || (!special.text.trim().is_empty()
+                            && template.contains(special.text.as_str()))
                 }
             };
-            let Some(&first) = special.text.as_bytes().first().filter(|_| guarded) else { continue };
-            matcher.lengths_by_first_byte.entry(first).or_default().insert(special.text.len());
+            let Some(&first) = special.text.as_bytes().first().filter(|_| guarded) else {
+                continue;
+            };
+            matcher
+                .lengths_by_first_byte
+                .entry(first)
+                .or_default()
+                .insert(special.text.len());
             matcher.texts.insert(special.text.clone());
             matcher.ids.insert(special.id);
         }
@@ -59,10 +69,9 @@ impl SpecialMatcher {
 
     fn match_length(&self, text: &str, at: usize) -> Option<usize> {
         let lengths = self.lengths_by_first_byte.get(&text.as_bytes()[at])?;
-        lengths
-            .iter()
-            .rev()
-            .copied()
-            .find(|length| text.get(at..at + length).is_some_and(|candidate| self.texts.contains(candidate)))
+        lengths.iter().rev().copied().find(|length| {
+            text.get(at..at + length)
+                .is_some_and(|candidate| self.texts.contains(candidate))
+        })
     }
 }

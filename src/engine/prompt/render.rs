@@ -7,7 +7,7 @@ use super::layout::{Layout, Misfit, fit, unmarked};
 use super::marks::{Marking, Marks};
 use super::matcher::SpecialMatcher;
 use super::template::{RenderOptions, TemplateError, TemplateMessage};
-use crate::engine::stream::{strip_thinking, THINKING_TAGS};
+use crate::engine::stream::{THINKING_TAGS, strip_thinking};
 use crate::engine::token::{PromptMessage, Role};
 
 pub use super::layout::edges;
@@ -36,12 +36,28 @@ pub fn render(
     messages: &[PromptMessage],
     options: &RenderOptions,
 ) -> Result<Rendered, TemplateError> {
-    let texts: Vec<String> = messages.iter().map(|message| prepared(message, template.dialect)).collect();
-    let conversation = Conversation { template, matcher, messages, options, texts: &texts };
+    let texts: Vec<String> = messages
+        .iter()
+        .map(|message| prepared(message, template.dialect))
+        .collect();
+    let conversation = Conversation {
+        template,
+        matcher,
+        messages,
+        options,
+        texts: &texts,
+    };
     let (turns, plain, repairs) = conversation.accepted()?;
     let layout = conversation.lay_out(&turns, plain)?;
-    let notices = repairs.iter().map(|repair| repair.notice().to_string()).collect();
-    Ok(Rendered { layout, texts, notices })
+    let notices = repairs
+        .iter()
+        .map(|repair| repair.notice().to_string())
+        .collect();
+    Ok(Rendered {
+        layout,
+        texts,
+        notices,
+    })
 }
 
 /// A message's text as the template should get it.
@@ -51,9 +67,10 @@ fn prepared(message: &PromptMessage, dialect: Dialect) -> String {
         (Dialect::Completion, Role::Assistant) if message.tokens.is_none() => {
             format!(" {}", message.text.trim_start())
         }
-        (Dialect::Plain | Dialect::Harmony | Dialect::Completion, Role::System | Role::User | Role::Assistant) => {
-            message.text.clone()
-        }
+        (
+            Dialect::Plain | Dialect::Harmony | Dialect::Completion,
+            Role::System | Role::User | Role::Assistant,
+        ) => message.text.clone(),
     }
 }
 
@@ -66,8 +83,13 @@ struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    fn render(&self, turns: &[Turn], content: impl Fn(usize) -> String) -> Result<String, TemplateError> {
-        let messages: Vec<TemplateMessage> = turns.iter().map(|turn| turn.render(&content)).collect();
+    fn render(
+        &self,
+        turns: &[Turn],
+        content: impl Fn(usize) -> String,
+    ) -> Result<String, TemplateError> {
+        let messages: Vec<TemplateMessage> =
+            turns.iter().map(|turn| turn.render(&content)).collect();
         self.template.render(&messages, self.options)
     }
 
@@ -100,21 +122,32 @@ impl Conversation<'_> {
 
     /// Whether every written system and user message appears; some templates drop those they do not expect.
     fn is_whole(&self, text: &str) -> bool {
-        self.messages.iter().zip(self.texts).all(|(message, content)| match message.role {
-            Role::System | Role::User => text.contains(content.trim()),
-            Role::Assistant => true,
-        })
+        self.messages
+            .iter()
+            .zip(self.texts)
+            .all(|(message, content)| match message.role {
+                Role::System | Role::User => text.contains(content.trim()),
+                Role::Assistant => true,
+            })
     }
 
     fn lay_out(&self, turns: &[Turn], plain: String) -> Result<Layout, TemplateError> {
-        let used = self.texts.iter().map(String::as_str).chain([plain.as_str(), self.template.source()]);
+        let used = self
+            .texts
+            .iter()
+            .map(String::as_str)
+            .chain([plain.as_str(), self.template.source()]);
         let marks = Marks::absent_from(used).ok_or_else(|| TemplateError::Failed {
             reason: "the messages use up the private-use characters".to_string(),
         })?;
-        let mut markings: Vec<Marking> = self.texts.iter().map(|text| match text.trim() {
-            "" => Marking::Off,
-            _ => Marking::Full,
-        }).collect();
+        let mut markings: Vec<Marking> = self
+            .texts
+            .iter()
+            .map(|text| match text.trim() {
+                "" => Marking::Off,
+                _ => Marking::Full,
+            })
+            .collect();
         let mut plain = plain;
         for _ in 0..ROUNDS {
             let marked = self.render(turns, |index| self.marked(index, markings[index], marks));
@@ -143,7 +176,11 @@ impl Conversation<'_> {
     /// The messages to mark less. Where it is in doubt which: written ones before generated ones, which alone
     /// save reading, and those that had to be marked less before.
     fn to_weaken(&self, misfit: Misfit, markings: &[Marking]) -> Vec<usize> {
-        let marked = |index: &usize| markings.get(*index).is_some_and(|&marking| marking != Marking::Off);
+        let marked = |index: &usize| {
+            markings
+                .get(*index)
+                .is_some_and(|&marking| marking != Marking::Off)
+        };
         let messages: Vec<usize> = match misfit {
             Misfit::Unknown => return Vec::new(),
             Misfit::Lost(messages) => return messages.into_iter().filter(marked).collect(),
@@ -151,8 +188,13 @@ impl Conversation<'_> {
         };
         let written = |index: &usize| self.messages[*index].tokens.is_none();
         let suspect = |index: &usize| markings[*index] == Marking::EndOnly;
-        let those = |wanted: &dyn Fn(&usize) -> bool| messages.iter().copied().filter(wanted).collect::<Vec<_>>();
-        [those(&written), those(&suspect)].into_iter().find(|found| !found.is_empty()).unwrap_or(messages)
+        let those = |wanted: &dyn Fn(&usize) -> bool| {
+            messages.iter().copied().filter(wanted).collect::<Vec<_>>()
+        };
+        [those(&written), those(&suspect)]
+            .into_iter()
+            .find(|found| !found.is_empty())
+            .unwrap_or(messages)
     }
 
     fn marked(&self, index: usize, marking: Marking, marks: Marks) -> String {

@@ -78,7 +78,11 @@ impl RenderOptions {
     /// The start of a reply at a given time.
     #[must_use]
     pub fn at(now: DateTime) -> Self {
-        RenderOptions { ending: Ending::Reply, variables: BTreeMap::new(), now }
+        RenderOptions {
+            ending: Ending::Reply,
+            variables: BTreeMap::new(),
+            now,
+        }
     }
 }
 
@@ -97,9 +101,14 @@ impl Template {
     /// # Errors
     /// Source that is no valid Jinja.
     pub fn parse(source: &str, bos: &str, eos: &str) -> Result<Template, TemplateError> {
-        let syntax_error = |error: Error| TemplateError::Syntax { reason: describe(&error) };
+        let syntax_error = |error: Error| TemplateError::Syntax {
+            reason: describe(&error),
+        };
         let mut environment = Environment::new();
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        let syntax = SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build();
         environment.set_syntax(syntax.map_err(syntax_error)?);
         environment.set_recursion_limit(RECURSION_LIMIT);
         python::install(&mut environment);
@@ -126,19 +135,32 @@ impl Template {
     ///
     /// # Errors
     /// What the template raises, and what breaks in it.
-    pub fn render(&self, messages: &[TemplateMessage], options: &RenderOptions) -> Result<String, TemplateError> {
+    pub fn render(
+        &self,
+        messages: &[TemplateMessage],
+        options: &RenderOptions,
+    ) -> Result<String, TemplateError> {
         let content_bytes: usize = messages.iter().map(|message| message.content.len()).sum();
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(fuel_for(messages.len(), content_bytes)));
-        let template = environment.get_template(NAME).map_err(|error| classify(&error))?;
+        let template = environment
+            .get_template(NAME)
+            .map_err(|error| classify(&error))?;
         let limit = OUTPUT_LIMIT_BYTES + 8 * content_bytes;
-        let mut output = LimitedOutput { bytes: Vec::with_capacity(content_bytes + 1024), limit };
-        let rendered = template.render_captured_to(self.context(messages, options), &mut output).map(drop);
+        let mut output = LimitedOutput {
+            bytes: Vec::with_capacity(content_bytes + 1024),
+            limit,
+        };
+        let rendered = template
+            .render_captured_to(self.context(messages, options), &mut output)
+            .map(drop);
         if output.bytes.len() >= limit {
             return Err(TemplateError::Endless);
         }
         rendered.map_err(|error| classify(&error))?;
-        String::from_utf8(output.bytes).map_err(|error| TemplateError::Failed { reason: error.to_string() })
+        String::from_utf8(output.bytes).map_err(|error| TemplateError::Failed {
+            reason: error.to_string(),
+        })
     }
 
     fn context(&self, messages: &[TemplateMessage], options: &RenderOptions) -> Value {
@@ -154,10 +176,16 @@ impl Template {
         let now = options.now;
         let mut variables: BTreeMap<&str, Value> = BTreeMap::from([
             ("messages", messages),
-            ("add_generation_prompt", Value::from(options.ending == Ending::Reply)),
+            (
+                "add_generation_prompt",
+                Value::from(options.ending == Ending::Reply),
+            ),
             ("bos_token", Value::from(self.bos.as_str())),
             ("eos_token", Value::from(self.eos.as_str())),
-            ("strftime_now", Value::from_function(move |format: &str| strftime(now, format))),
+            (
+                "strftime_now",
+                Value::from_function(move |format: &str| strftime(now, format)),
+            ),
         ]);
         for (name, value) in &options.variables {
             variables.insert(name, Value::from(Serde(value)));
@@ -177,15 +205,22 @@ fn fuel_for(messages: usize, content_bytes: usize) -> u64 {
 struct Raised(String);
 
 fn raise_exception(message: &str) -> Result<String, Error> {
-    Err(Error::new(ErrorKind::InvalidOperation, "raised by the template")
-        .with_source(Raised(message.to_string())))
+    Err(
+        Error::new(ErrorKind::InvalidOperation, "raised by the template")
+            .with_source(Raised(message.to_string())),
+    )
 }
 
 fn strftime(now: DateTime, format: &str) -> Result<String, Error> {
     let config = strtime::Config::new().lenient(true);
     strtime::BrokenDownTime::from(now)
         .to_string_with_config(&config, format)
-        .map_err(|error| Error::new(ErrorKind::InvalidOperation, format!("strftime_now: {error}")))
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::InvalidOperation,
+                format!("strftime_now: {error}"),
+            )
+        })
 }
 
 fn classify(error: &Error) -> TemplateError {
@@ -193,7 +228,9 @@ fn classify(error: &Error) -> TemplateError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(current) = cause {
         if let Some(Raised(reason)) = current.downcast_ref() {
-            return TemplateError::Raised { reason: reason.clone() };
+            return TemplateError::Raised {
+                reason: reason.clone(),
+            };
         }
         if let Some(inner) = current.downcast_ref::<Error>() {
             if inner.kind() == ErrorKind::OutOfFuel {
@@ -203,11 +240,15 @@ fn classify(error: &Error) -> TemplateError {
         }
         cause = current.source();
     }
-    TemplateError::Failed { reason: describe(innermost) }
+    TemplateError::Failed {
+        reason: describe(innermost),
+    }
 }
 
 fn describe(error: &Error) -> String {
-    let what = error.detail().map_or_else(|| error.kind().to_string(), str::to_string);
+    let what = error
+        .detail()
+        .map_or_else(|| error.kind().to_string(), str::to_string);
     match error.line() {
         Some(line) => format!("{what} (line {line})"),
         None => what,

@@ -1,6 +1,8 @@
 //! The `tojson` filter as the Hugging Face libraries set it up: Python's `json.dumps` with its separators and its
 //! number format, keys in their own order, nothing escaped for HTML.
 
+use std::fmt::Write as _;
+
 use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
@@ -16,22 +18,32 @@ struct Style {
 ///
 /// # Errors
 /// Values that JSON can't hold, and arguments that the filter does not know.
-#[expect(clippy::needless_pass_by_value, reason = "the engine hands filters their values")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the engine hands filters their values"
+)]
 pub fn tojson(value: Value, arguments: Kwargs) -> Result<Value, Error> {
     let indent: Option<Value> = arguments.get("indent")?;
     let separators: Option<Vec<String>> = arguments.get("separators")?;
     let escape_non_ascii: Option<bool> = arguments.get("ensure_ascii")?;
     let sort_keys: Option<bool> = arguments.get("sort_keys")?;
     arguments.assert_all_used()?;
-    let indent = indent.filter(|indent| !indent.is_none() && !indent.is_undefined()).map(|indent| {
-        indent.as_str().map_or_else(
-            || " ".repeat(indent.as_usize().unwrap_or(0).min(64)),
-            str::to_string,
-        )
-    });
+    let indent = indent
+        .filter(|indent| !indent.is_none() && !indent.is_undefined())
+        .map(|indent| {
+            indent.as_str().map_or_else(
+                || " ".repeat(indent.as_usize().unwrap_or(0).min(64)),
+                str::to_string,
+            )
+        });
     let (between_items, after_key) = match separators.as_deref() {
         Some([items, keys]) => (items.clone(), keys.clone()),
-        Some(_) => return Err(Error::new(ErrorKind::InvalidOperation, "separators must be a pair")),
+        Some(_) => {
+            return Err(Error::new(
+                ErrorKind::InvalidOperation,
+                "separators must be a pair",
+            ));
+        }
         None if indent.is_some() => (",".to_string(), ": ".to_string()),
         None => (", ".to_string(), ": ".to_string()),
     };
@@ -51,7 +63,10 @@ const MAX_DEPTH: usize = 100;
 
 fn write_value(out: &mut String, value: &Value, style: &Style, depth: usize) -> Result<(), Error> {
     if depth > MAX_DEPTH {
-        return Err(Error::new(ErrorKind::InvalidOperation, "tojson: nested too deeply"));
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "tojson: nested too deeply",
+        ));
     }
     match value.kind() {
         ValueKind::None => out.push_str("null"),
@@ -75,7 +90,8 @@ fn write_value(out: &mut String, value: &Value, style: &Style, depth: usize) -> 
                 write_value(out, &value.get_item(key)?, style, depth + 1)
             })?;
         }
-        kind @ (ValueKind::Undefined | ValueKind::Bytes | ValueKind::Plain | ValueKind::Invalid) => {
+        kind
+        @ (ValueKind::Undefined | ValueKind::Bytes | ValueKind::Plain | ValueKind::Invalid) => {
             return Err(not_json(kind));
         }
         // The enum belongs to the template engine and may grow.
@@ -85,7 +101,10 @@ fn write_value(out: &mut String, value: &Value, style: &Style, depth: usize) -> 
 }
 
 fn not_json(kind: ValueKind) -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("tojson: {kind} can't be written as JSON"))
+    Error::new(
+        ErrorKind::InvalidOperation,
+        format!("tojson: {kind} can't be written as JSON"),
+    )
 }
 
 fn key_text(key: &Value) -> Result<String, Error> {
@@ -152,7 +171,8 @@ fn write_string(out: &mut String, text: &str, style: &Style) {
 
 fn write_escape(out: &mut String, character: char) {
     for unit in character.encode_utf16(&mut [0; 2]) {
-        out.push_str(&format!("\\u{unit:04x}"));
+        // Writing to a string never fails.
+        let _ = write!(out, "\\u{unit:04x}");
     }
 }
 
@@ -161,7 +181,9 @@ fn number(value: &Value) -> String {
     if value.is_integer() {
         return value.to_string();
     }
-    let Ok(float) = f64::try_from(value.clone()) else { return value.to_string() };
+    let Ok(float) = f64::try_from(value.clone()) else {
+        return value.to_string();
+    };
     if float.is_nan() {
         return "NaN".to_string();
     }

@@ -7,8 +7,15 @@ use super::Segment;
 pub const CHANNEL: &str = "<|channel|>";
 const MESSAGE: &str = "<|message|>";
 /// The control tokens of the format.
-pub const MARKS: [&str; 7] =
-    [CHANNEL, MESSAGE, "<|start|>", "<|end|>", "<|return|>", "<|call|>", "<|constrain|>"];
+pub const MARKS: [&str; 7] = [
+    CHANNEL,
+    MESSAGE,
+    "<|start|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|constrain|>",
+];
 /// What ends a channel's text.
 const BODY_ENDS: [&str; 5] = [CHANNEL, "<|start|>", "<|end|>", "<|return|>", "<|call|>"];
 
@@ -61,14 +68,21 @@ impl Harmony {
     }
 
     fn segment(&self, text: String) -> Option<Segment> {
-        (!text.is_empty()).then_some(Segment { text, thinking: self.place == Place::Thinking })
+        (!text.is_empty()).then_some(Segment {
+            text,
+            thinking: self.place == Place::Thinking,
+        })
     }
 
     /// Returns whether there may be more to read.
     fn read_header(&mut self, segments: &mut Vec<Segment>) -> bool {
-        let Some(end) = self.held.find(MESSAGE) else { return false };
+        let Some(end) = self.held.find(MESSAGE) else {
+            return false;
+        };
         let header = &self.held[..end];
-        let name = header.rfind(CHANNEL).map_or("final", |at| header[at + CHANNEL.len()..].trim_start());
+        let name = header
+            .rfind(CHANNEL)
+            .map_or("final", |at| header[at + CHANNEL.len()..].trim_start());
         // Thinking after an answer has no place of its own; it is shown rather than lost.
         let thinking = !name.starts_with("final") && !self.answered;
         self.held.drain(..end + MESSAGE.len());
@@ -76,10 +90,16 @@ impl Harmony {
             self.place = Place::Thinking;
             let opening = if self.thought { "\n\n" } else { THINKING_START };
             self.thought = true;
-            segments.push(Segment { text: opening.to_string(), thinking: true });
+            segments.push(Segment {
+                text: opening.to_string(),
+                thinking: true,
+            });
         } else {
             if self.thought && !self.answered {
-                segments.push(Segment { text: THINKING_END.to_string(), thinking: true });
+                segments.push(Segment {
+                    text: THINKING_END.to_string(),
+                    thinking: true,
+                });
             }
             self.place = Place::Answer;
             self.answered = true;
@@ -88,9 +108,14 @@ impl Harmony {
     }
 
     fn read_body(&mut self, segments: &mut Vec<Segment>) -> bool {
-        let end = BODY_ENDS.iter().filter_map(|mark| Some((self.held.find(mark)?, *mark))).min();
+        let end = BODY_ENDS
+            .iter()
+            .filter_map(|mark| Some((self.held.find(mark)?, *mark)))
+            .min();
         let Some((at, mark)) = end else {
-            let rest = self.held.split_off(self.held.len() - unfinished_mark(&self.held));
+            let rest = self
+                .held
+                .split_off(self.held.len() - unfinished_mark(&self.held));
             let text = std::mem::replace(&mut self.held, rest);
             segments.extend(self.segment(text));
             return false;

@@ -25,7 +25,12 @@ impl Pattern {
             }
             borders[at] = border;
         }
-        Pattern { bytes, borders, matched: 0, first_match: None }
+        Pattern {
+            bytes,
+            borders,
+            matched: 0,
+            first_match: None,
+        }
     }
 
     /// Takes the byte at `position` of the whole text.
@@ -58,8 +63,17 @@ pub struct StopFinder {
 impl StopFinder {
     /// For these strings; empty ones are ignored.
     pub fn new(stops: &[String]) -> StopFinder {
-        let patterns = stops.iter().filter(|stop| !stop.is_empty()).map(|stop| Pattern::new(stop)).collect();
-        StopFinder { patterns, held: String::new(), decoded_len: 0, stopped: false }
+        let patterns = stops
+            .iter()
+            .filter(|stop| !stop.is_empty())
+            .map(|stop| Pattern::new(stop))
+            .collect();
+        StopFinder {
+            patterns,
+            held: String::new(),
+            decoded_len: 0,
+            stopped: false,
+        }
     }
 
     /// Takes more text and releases what belongs to no stop string.
@@ -81,8 +95,13 @@ impl StopFinder {
             .map(|pattern| self.decoded_len - pattern.matched)
             .min();
         let found = self.match_start();
-        self.stopped = found.is_some_and(|found| candidate.is_none_or(|candidate| found <= candidate));
-        let held_from = found.into_iter().chain(candidate).min().unwrap_or(self.decoded_len);
+        self.stopped =
+            found.is_some_and(|found| candidate.is_none_or(|candidate| found <= candidate));
+        let held_from = found
+            .into_iter()
+            .chain(candidate)
+            .min()
+            .unwrap_or(self.decoded_len);
         self.release(held_from)
     }
 
@@ -104,7 +123,10 @@ impl StopFinder {
 
     /// Where the first stop string begins, in bytes of the whole text.
     pub fn match_start(&self) -> Option<usize> {
-        self.patterns.iter().filter_map(|pattern| pattern.first_match).min()
+        self.patterns
+            .iter()
+            .filter_map(|pattern| pattern.first_match)
+            .min()
     }
 
     /// Whether the text has ended.

@@ -27,12 +27,21 @@ fn run(stops: &[String], opens_thinking: bool, pieces: &[&[u8]]) -> Outcome {
     }
     segments.extend(stream.finish().segments);
     let of = |thinking: bool| {
-        segments.iter().filter(|segment| segment.thinking == thinking).map(|segment| segment.text.as_str()).collect()
+        segments
+            .iter()
+            .filter(|segment| segment.thinking == thinking)
+            .map(|segment| segment.text.as_str())
+            .collect()
     };
     let (thinking, answer): (String, String) = (of(true), of(false));
     assert_eq!(stream.reply(), format!("{thinking}{answer}"));
     assert_eq!(stream.thinking_len(), thinking.len());
-    Outcome { thinking, answer, stopped: stream.stopped(), stream }
+    Outcome {
+        thinking,
+        answer,
+        stopped: stream.stopped(),
+        stream,
+    }
 }
 
 fn bytewise(text: &str) -> Vec<&[u8]> {
@@ -55,29 +64,60 @@ fn a_reply_cut_inside_a_character_ends_with_one_replacement() {
         let bytes = &"a🙂".as_bytes()[..=cut];
         let outcome = run(&[], false, &bytes.chunks(1).collect::<Vec<_>>());
         assert_eq!(outcome.answer, "a\u{FFFD}");
-        assert_eq!(outcome.stream.kept(), Kept { tokens: 1 + cut, text_len: 4 });
+        assert_eq!(
+            outcome.stream.kept(),
+            Kept {
+                tokens: 1 + cut,
+                text_len: 4
+            }
+        );
     }
 }
 
 #[test]
 fn nothing_of_a_stop_string_over_several_tokens_is_shown() {
-    let outcome = run(&stops(&["\nUser:"]), false, &[b"Paris.", b"\nUs", b"er", b":", b" more"]);
+    let outcome = run(
+        &stops(&["\nUser:"]),
+        false,
+        &[b"Paris.", b"\nUs", b"er", b":", b" more"],
+    );
     assert_eq!((outcome.answer.as_str(), outcome.stopped), ("Paris.", true));
-    assert_eq!(outcome.stream.kept(), Kept { tokens: 1, text_len: 6 });
+    assert_eq!(
+        outcome.stream.kept(),
+        Kept {
+            tokens: 1,
+            text_len: 6
+        }
+    );
 }
 
 #[test]
 fn text_held_for_a_stop_string_comes_out_at_the_end() {
     let outcome = run(&stops(&["\nUser:"]), false, &[b"Paris.", b"\nUs"]);
-    assert_eq!((outcome.answer.as_str(), outcome.stopped), ("Paris.\nUs", false));
-    assert_eq!(outcome.stream.kept(), Kept { tokens: 2, text_len: 9 });
+    assert_eq!(
+        (outcome.answer.as_str(), outcome.stopped),
+        ("Paris.\nUs", false)
+    );
+    assert_eq!(
+        outcome.stream.kept(),
+        Kept {
+            tokens: 2,
+            text_len: 9
+        }
+    );
 }
 
 #[test]
 fn a_token_that_holds_the_start_of_the_stop_is_not_kept() {
     let outcome = run(&stops(&["END"]), false, &[b"one", b" two E", b"ND"]);
     assert_eq!(outcome.answer, "one two ");
-    assert_eq!(outcome.stream.kept(), Kept { tokens: 1, text_len: 3 });
+    assert_eq!(
+        outcome.stream.kept(),
+        Kept {
+            tokens: 1,
+            text_len: 3
+        }
+    );
 }
 
 #[test]
@@ -93,7 +133,11 @@ fn the_stop_that_begins_first_wins_however_the_text_is_cut() {
     ] {
         for pieces in [vec![text.as_bytes()], bytewise(text)] {
             let outcome = run(&stops(texts), false, &pieces);
-            assert_eq!((outcome.answer.as_str(), outcome.stopped), (expected, true), "{texts:?} in {text}");
+            assert_eq!(
+                (outcome.answer.as_str(), outcome.stopped),
+                (expected, true),
+                "{texts:?} in {text}"
+            );
         }
     }
 }
@@ -102,22 +146,62 @@ fn the_stop_that_begins_first_wins_however_the_text_is_cut() {
 fn tokens_after_a_stop_change_nothing() {
     let mut stream = ReplyStream::new(&stops(&["X"]), false);
     stream.push(b"aX");
-    assert_eq!(stream.push(b"more"), Pushed { segments: Vec::new(), stopped: true });
-    assert_eq!((stream.finish().text(), stream.reply()), (String::new(), "a"));
-    assert_eq!(stream.kept(), Kept { tokens: 0, text_len: 0 });
+    assert_eq!(
+        stream.push(b"more"),
+        Pushed {
+            segments: Vec::new(),
+            stopped: true
+        }
+    );
+    assert_eq!(
+        (stream.finish().text(), stream.reply()),
+        (String::new(), "a")
+    );
+    assert_eq!(
+        stream.kept(),
+        Kept {
+            tokens: 0,
+            text_len: 0
+        }
+    );
 }
 
 #[test]
 fn thinking_is_told_from_the_answer() {
     for (opens, text, thinking, answer) in [
-        (false, "<think>\nhm\n</think>\n\n4", "<think>\nhm\n</think>\n\n", "4"),
+        (
+            false,
+            "<think>\nhm\n</think>\n\n4",
+            "<think>\nhm\n</think>\n\n",
+            "4",
+        ),
         (true, "hm</think>4", "hm</think>", "4"),
-        (false, "\n<thinking>hm</think></thinking> 4", "\n<thinking>hm</think></thinking> ", "4"),
+        (
+            false,
+            "\n<thinking>hm</think></thinking> 4",
+            "\n<thinking>hm</think></thinking> ",
+            "4",
+        ),
         (false, "[THINK]a[/THINK]b", "[THINK]a[/THINK]", "b"),
-        (false, "<|START_THINKING|>a<|END_THINKING|>b", "<|START_THINKING|>a<|END_THINKING|>", "b"),
+        (
+            false,
+            "<|START_THINKING|>a<|END_THINKING|>b",
+            "<|START_THINKING|>a<|END_THINKING|>",
+            "b",
+        ),
         (false, "</think>\n4", "</think>\n", "4"),
-        (false, "<think>a</think>the tag <think> and </think>", "<think>a</think>", "the tag <think> and </think>"),
-        (false, "Use <think>x</think> so", "", "Use <think>x</think> so"),
+        (
+            false,
+            "<think>a</think>the tag <think> and </think>",
+            "<think>a</think>",
+            "the tag <think> and </think>",
+        ),
+        (
+            false,
+            "Use <think>x</think> so",
+            "",
+            "Use <think>x</think> so",
+        ),
         (false, "plain </think> text", "", "plain </think> text"),
         (true, "never closed </thin", "never closed </thin", ""),
         (false, "<think>cut", "<think>cut", ""),
@@ -128,7 +212,11 @@ fn thinking_is_told_from_the_answer() {
     ] {
         for pieces in [vec![text.as_bytes()], bytewise(text)] {
             let outcome = run(&[], opens, &pieces);
-            assert_eq!((outcome.thinking.as_str(), outcome.answer.as_str()), (thinking, answer), "{text}");
+            assert_eq!(
+                (outcome.thinking.as_str(), outcome.answer.as_str()),
+                (thinking, answer),
+                "{text}"
+            );
         }
     }
 }
@@ -137,26 +225,43 @@ fn thinking_is_told_from_the_answer() {
 fn channels_become_thinking_and_answer() {
     let start = "<|channel|>analysis<|message|>";
     for (text, thinking, answer) in [
-        (format!("{start}hm<|end|><|start|>assistant<|channel|>final<|message|>4"), "<think>hm</think>", "4"),
-        ("<|channel|>final<|message|>a < b<|retur".to_string(), "", "a < b<|retur"),
+        (
+            format!("{start}hm<|end|><|start|>assistant<|channel|>final<|message|>4"),
+            "<think>hm</think>",
+            "4",
+        ),
+        (
+            "<|channel|>final<|message|>a < b<|retur".to_string(),
+            "",
+            "a < b<|retur",
+        ),
         (format!("{start}hm"), "<think>hm", ""),
         (format!("{start}hm<|end|><|start|>assis"), "<think>hm", ""),
         (
-            format!("{start}a<|end|><|start|>assistant<|channel|>commentary<|message|>b<|end|><|channel|>final <|constrain|>json<|message|>{{}}<|return|>"),
+            format!(
+                "{start}a<|end|><|start|>assistant<|channel|>commentary<|message|>b<|end|><|channel|>final <|constrain|>json<|message|>{{}}<|return|>"
+            ),
             "<think>a\n\nb</think>",
             "{}",
         ),
     ] {
         for pieces in [vec![text.as_bytes()], bytewise(&text)] {
             let outcome = run(&[], false, &pieces);
-            assert_eq!((outcome.thinking.as_str(), outcome.answer.as_str()), (thinking, answer), "{text}");
+            assert_eq!(
+                (outcome.thinking.as_str(), outcome.answer.as_str()),
+                (thinking, answer),
+                "{text}"
+            );
         }
     }
 }
 
 #[test]
 fn control_tokens_that_tell_thinking_from_answer_are_wanted() {
-    assert!(ReplyStream::wants_control_text("[THINK]") && ReplyStream::wants_control_text("<|channel|>"));
+    assert!(
+        ReplyStream::wants_control_text("[THINK]")
+            && ReplyStream::wants_control_text("<|channel|>")
+    );
     assert!(!ReplyStream::wants_control_text("<|im_end|>"));
 }
 

@@ -51,7 +51,9 @@ pub fn is_markup(text: &str) -> bool {
 #[must_use]
 pub fn strip_thinking(text: &str) -> &str {
     let answer = match text.trim_start().strip_prefix(harmony::THINKING_START) {
-        Some(thinking) => thinking.split_once(harmony::THINKING_END).map_or("", |(_, answer)| answer),
+        Some(thinking) => thinking
+            .split_once(harmony::THINKING_END)
+            .map_or("", |(_, answer)| answer),
         None => text,
     };
     match answer.rsplit_once(harmony::FINAL_START) {
@@ -66,7 +68,9 @@ enum State {
     /// Nothing but space so far, or part of a tag.
     Start,
     /// Until one of these tags.
-    Thinking { closers: &'static [&'static str] },
+    Thinking {
+        closers: &'static [&'static str],
+    },
     /// The space after thinking.
     Closed,
     Answer,
@@ -84,8 +88,15 @@ pub struct ThinkingSplitter {
 impl ThinkingSplitter {
     /// For a reply whose thinking the prompt opened, or any other.
     pub fn new(opens_thinking: bool) -> ThinkingSplitter {
-        let state = if opens_thinking { State::Thinking { closers: &CLOSERS } } else { State::Start };
-        ThinkingSplitter { state, held: String::new() }
+        let state = if opens_thinking {
+            State::Thinking { closers: &CLOSERS }
+        } else {
+            State::Start
+        };
+        ThinkingSplitter {
+            state,
+            held: String::new(),
+        }
     }
 
     /// Whether the text that comes out is not the text that went in.
@@ -145,13 +156,18 @@ impl ThinkingSplitter {
         let begun = self.held.trim_start();
         let space = self.held.len() - begun.len();
         let whole = |tags: &'static [&'static str]| {
-            tags.iter().enumerate().find(|(_, tag)| begun.starts_with(**tag)).map(|(index, tag)| (index, tag.len()))
+            tags.iter()
+                .enumerate()
+                .find(|(_, tag)| begun.starts_with(**tag))
+                .map(|(index, tag)| (index, tag.len()))
         };
         let tags = || THINKING_TAGS.iter().copied().chain([harmony::CHANNEL]);
         if let Some((index, length)) = whole(&THINKING_OPENERS) {
             let rest = self.held.split_off(space + length);
             emit(segments, std::mem::take(&mut self.held), true);
-            self.state = State::Thinking { closers: &CLOSERS[index..=index] };
+            self.state = State::Thinking {
+                closers: &CLOSERS[index..=index],
+            };
             return rest;
         }
         if let Some((_, length)) = whole(&CLOSERS) {
@@ -175,25 +191,24 @@ impl ThinkingSplitter {
         const LONGEST_CLOSER_BYTES: usize = 24;
         let before = self.held.len();
         self.held.push_str(text);
-        let end = closers.iter().filter_map(|closer| Some((self.held.find(closer)?, closer.len()))).min();
-        match end {
-            Some((at, length)) => {
-                let end = at + length - before;
-                self.held.clear();
-                self.state = State::Closed;
-                emit(segments, text[..end].to_string(), true);
-                text[end..].to_string()
-            }
-            None => {
-                let mut keep_from = self.held.len().saturating_sub(LONGEST_CLOSER_BYTES);
-                while !self.held.is_char_boundary(keep_from) {
-                    keep_from += 1;
-                }
-                self.held.drain(..keep_from);
-                emit(segments, text.to_string(), true);
-                String::new()
-            }
+        let end = closers
+            .iter()
+            .filter_map(|closer| Some((self.held.find(closer)?, closer.len())))
+            .min();
+        if let Some((at, length)) = end {
+            let end = at + length - before;
+            self.held.clear();
+            self.state = State::Closed;
+            emit(segments, text[..end].to_string(), true);
+            return text[end..].to_string();
         }
+        let mut keep_from = self.held.len().saturating_sub(LONGEST_CLOSER_BYTES);
+        while !self.held.is_char_boundary(keep_from) {
+            keep_from += 1;
+        }
+        self.held.drain(..keep_from);
+        emit(segments, text.to_string(), true);
+        String::new()
     }
 }
 

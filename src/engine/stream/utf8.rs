@@ -20,7 +20,8 @@ impl Utf8Decoder {
                 continue;
             }
             let at_end = done + invalid.len() == self.pending.len();
-            let unfinished = std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+            let unfinished =
+                std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
             if at_end && unfinished {
                 break;
             }
@@ -38,6 +39,10 @@ impl Utf8Decoder {
 
     /// U+FFFD where the bytes end inside a character.
     pub fn finish(&mut self) -> String {
-        if std::mem::take(&mut self.pending).is_empty() { String::new() } else { "\u{FFFD}".to_string() }
+        if std::mem::take(&mut self.pending).is_empty() {
+            String::new()
+        } else {
+            "\u{FFFD}".to_string()
+        }
     }
 }
