@@ -10,6 +10,7 @@ mod generation_tag;
 mod layout;
 mod marks;
 mod matcher;
+mod python;
 mod render;
 mod template;
 mod tojson;
@@ -23,6 +24,7 @@ pub use template::{Ending, RenderOptions, TemplateError, TemplateMessage};
 pub use vocabulary::{SpecialKind, SpecialToken, SpecialTokens, TokenizeError, Vocabulary};
 
 use super::token::{PromptMessage, Role, TokenId, TokenRun};
+use chat_template::Dialect;
 use encode::{Encoded, Source, Splice, encode};
 use layout::{Layout, Place};
 use matcher::SpecialMatcher;
@@ -103,7 +105,7 @@ impl PromptBuilder {
         options: &RenderOptions,
     ) -> Result<Prompt, PromptError> {
         let rendered = render(&self.template, &self.matcher, messages, options)?;
-        let splices = splices(&rendered, messages, options.ending);
+        let splices = self.splices(&rendered, messages, options.ending);
         let contents = contents(&rendered.layout, &splices);
         let source = Source {
             text: &rendered.layout.text,
@@ -111,27 +113,81 @@ impl PromptBuilder {
             written_specials: &rendered.layout.written_specials,
             splices: &splices
                 .iter()
+<<<<<<< HEAD
                 .map(|splice| splice.tokens())
+=======
+                .map(MessageSplice::tokens)
+>>>>>>> prompt
                 .collect::<Vec<_>>(),
         };
         let mut encoded = encode(source, vocabulary, &self.matcher)?;
         begin_with_bos(&mut encoded, vocabulary);
+<<<<<<< HEAD
         let spliced = |index: usize| splices.iter().any(|splice| splice.message == index);
+=======
+        let kept_ids = |index: usize| splices.iter().any(|splice| splice.message == index);
+>>>>>>> prompt
         let changed = messages.iter().enumerate().find(|(index, message)| {
             message
                 .tokens
                 .as_ref()
                 .is_some_and(|run| !run.ids.is_empty())
+<<<<<<< HEAD
                 && !spliced(*index)
+=======
+                && !kept_ids(*index)
+>>>>>>> prompt
         });
         Ok(Prompt {
             spans: spans(&encoded, &rendered.layout.places, messages, options.ending),
-            opens_thinking: opens_thinking(&rendered.layout.text, options.ending),
+            opens_thinking: opens_thinking(&rendered.layout, options.ending),
             stop: self.template.stops(),
             notices: rendered.notices,
             changed: changed.map(|(index, _)| index),
             tokens: encoded.ids,
             text: rendered.layout.text,
+        })
+    }
+
+    fn splices<'a>(
+        &self,
+        rendered: &Rendered,
+        messages: &'a [PromptMessage],
+        ending: Ending,
+    ) -> Vec<MessageSplice<'a>> {
+        let layout = &rendered.layout;
+        let opening = opening(layout, ending);
+        let mut glue_start = 0;
+        let mut splices = Vec::new();
+        for place in &layout.places {
+            let message = &messages[place.message];
+            let unaltered = rendered.texts[place.message] == message.text;
+            if let (Some(start), Some(run), true) =
+                (place.start, self.usable_run(message), unaltered)
+            {
+                let glue = &layout.text[glue_start..start];
+                let start_of_ids = start - repeated_space(glue, opening, place, &message.text);
+                let end = start + run.text_len.saturating_sub(place.lead_cut);
+                splices.push(MessageSplice {
+                    message: place.message,
+                    range: start_of_ids..end.clamp(start, place.end),
+                    ids: &run.ids,
+                });
+            }
+            glue_start = place.end;
+        }
+        splices
+    }
+
+    /// The tokens of a generated message that can stand for its text. Channel markup can't: the template writes
+    /// its own.
+    fn usable_run<'a>(&self, message: &'a PromptMessage) -> Option<&'a TokenRun> {
+        let markup = |run: &TokenRun| match self.template.dialect {
+            Dialect::Harmony => run.ids.iter().any(|&id| self.matcher.guards(id)),
+            Dialect::Plain | Dialect::Completion => false,
+        };
+        message.tokens.as_ref().filter(|run| {
+            !run.ids.is_empty() && message.text.is_char_boundary(run.text_len) && !markup(run)
         })
     }
 }
@@ -148,6 +204,7 @@ impl<'a> MessageSplice<'a> {
         Splice {
             range: self.range.clone(),
             ids: self.ids,
+<<<<<<< HEAD
         }
     }
 }
@@ -174,10 +231,10 @@ fn splices<'a>(
                 range: start_of_ids..end.clamp(start, place.end),
                 ids: &run.ids,
             });
+=======
+>>>>>>> prompt
         }
-        glue_start = place.end;
     }
-    splices
 }
 
 /// Some templates trim a reply and write the space themselves that the model generates. The bytes at the end of
@@ -191,6 +248,7 @@ fn repeated_space(glue: &str, opening: Option<&str>, place: &Place, text: &str) 
     if repeated { added.len() } else { 0 }
 }
 
+<<<<<<< HEAD
 fn usable_run(message: &PromptMessage) -> Option<&TokenRun> {
     message.tokens.as_ref().filter(|run| {
         !run.ids.is_empty()
@@ -199,6 +257,8 @@ fn usable_run(message: &PromptMessage) -> Option<&TokenRun> {
     })
 }
 
+=======
+>>>>>>> prompt
 /// The stretches of text that someone or some model wrote and that are tokenised.
 fn contents(layout: &Layout, splices: &[MessageSplice<'_>]) -> Vec<Range<usize>> {
     let after_ids = |place: &Place| {
@@ -278,7 +338,22 @@ fn spans(
     spans
 }
 
-fn opens_thinking(text: &str, ending: Ending) -> bool {
-    let text = text.trim_end();
-    ending == Ending::Reply && THINKING_OPENERS.iter().any(|opener| text.ends_with(opener))
+/// The template's text after the last message: what a reply is opened with.
+fn opening(layout: &Layout, ending: Ending) -> Option<&str> {
+    let last_end = layout.places.last().map_or(0, |place| place.end);
+    (ending == Ending::Reply).then(|| &layout.text[last_end..])
 }
+
+fn opens_thinking(layout: &Layout, ending: Ending) -> bool {
+    let opening = opening(layout, ending).unwrap_or_default().trim_end();
+    THINKING_OPENERS
+        .iter()
+        .any(|opener| opening.ends_with(opener))
+}
+
+#[cfg(test)]
+mod fake_vocabulary;
+#[cfg(test)]
+mod published;
+#[cfg(test)]
+mod tests;

@@ -132,7 +132,11 @@ impl ReplyStream {
             }
             match joined.last_mut() {
                 Some(last) if last.thinking == segment.thinking => {
+<<<<<<< HEAD
                     last.text.push_str(&segment.text)
+=======
+                    last.text.push_str(&segment.text);
+>>>>>>> prompt
                 }
                 _ if segment.text.is_empty() => {}
                 _ => joined.push(segment),
@@ -188,3 +192,6 @@ impl ReplyStream {
         Kept { tokens, text_len }
     }
 }
+
+#[cfg(test)]
+mod tests;

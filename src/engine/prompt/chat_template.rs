@@ -3,12 +3,11 @@
 
 use jiff::civil::date;
 
-use super::conversation::Turn;
 use super::family::{Fallback, ModelIdentity, family, is_chat_model};
 use super::template::{RenderOptions, Template, TemplateError, TemplateMessage};
 use super::vocabulary::Vocabulary;
 use crate::engine::event::TemplateSource;
-use crate::engine::token::{PromptMessage, Role};
+use crate::engine::token::Role;
 
 /// How the content of replies must be prepared for a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,10 +130,11 @@ fn without_article(error: &TemplateError) -> String {
     text.strip_prefix("the ").unwrap_or(&text).to_string()
 }
 
-/// The template, if it can render the simplest conversation.
+/// The template, if it can render a simple conversation or has a reason of its own to refuse it.
 fn usable(source: &str, bos: &str, eos: &str) -> Result<Template, TemplateError> {
     let template = Template::parse(source, bos, eos)?;
     let options = RenderOptions::at(date(2025, 1, 1).at(12, 0, 0, 0));
+<<<<<<< HEAD
     let probe = [PromptMessage::new(Role::User, "Hello")];
     let messages: Vec<TemplateMessage> = Turn::of(&probe)
         .iter()
@@ -148,5 +148,26 @@ fn usable(source: &str, bos: &str, eos: &str) -> Result<Template, TemplateError>
             | TemplateError::Failed { .. }
             | TemplateError::Endless),
         ) => Err(error),
+=======
+    let message = |role: Role| TemplateMessage {
+        role: role.name(),
+        content: "Hello".to_string(),
+    };
+    let mut failure = None;
+    for roles in [
+        &[Role::User][..],
+        &[Role::User, Role::Assistant, Role::User],
+        &[Role::System, Role::User],
+    ] {
+        let messages: Vec<TemplateMessage> = roles.iter().copied().map(message).collect();
+        match template.render(&messages, &options) {
+            Ok(_) | Err(TemplateError::Raised { .. }) => return Ok(template),
+            Err(error @ TemplateError::Endless) => return Err(error),
+            Err(error @ (TemplateError::Syntax { .. } | TemplateError::Failed { .. })) => {
+                failure.get_or_insert(error);
+            }
+        }
+>>>>>>> prompt
     }
+    failure.map_or(Ok(template), Err)
 }

@@ -17,7 +17,7 @@ pub enum Fallback {
     Phi3,
     /// `[INST]`
     Mistral,
-    /// ChatML without a sign of it in the vocabulary.
+    /// `<|im_start|>` without a sign of it in the vocabulary.
     AssumedChatMl,
     /// `User:` and `Assistant:`, for models that only continue text.
     Completion,

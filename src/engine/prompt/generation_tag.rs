@@ -57,12 +57,15 @@ fn end_of_code(text: &str, end: &str) -> usize {
             Some(_) if escaped => escaped = false,
             Some(_) if byte == b'\\' => escaped = true,
             Some(open) if byte == open => quote = None,
+<<<<<<< HEAD
             Some(_) => {}
+=======
+>>>>>>> prompt
             None if text.as_bytes()[index..].starts_with(end.as_bytes()) => {
                 return index + end.len();
             }
             None if byte == b'"' || byte == b'\'' => quote = Some(byte),
-            None => {}
+            Some(_) | None => {}
         }
     }
     text.len()

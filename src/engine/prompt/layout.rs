@@ -35,7 +35,7 @@ pub struct Place {
 /// Messages that must be marked less.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// These: their marks were lost.
+    /// These: their marks were lost, or their texts altered.
     Lost(BTreeSet<usize>),
     /// One of these: they stand on both sides of a difference.
     Beside(BTreeSet<usize>),
@@ -69,7 +69,11 @@ pub fn fit(
     markings: &[Marking],
 ) -> Result<Layout, Misfit> {
     let segments = marks.segments(marked).ok_or(Misfit::Unknown)?;
+<<<<<<< HEAD
     let (anchors, tail) = anchors(&segments, texts, markings)?;
+=======
+    let (anchors, ending) = anchors(&segments, texts, markings)?;
+>>>>>>> prompt
     let mut layout = LayoutBuilder {
         marks,
         layout: Layout::default(),
@@ -93,6 +97,7 @@ pub fn fit(
         let mut lead_cut = 0;
         if let Some(core) = anchor.core {
             let kept = &rest[..rest.len() - rest.trim_start().len()];
+<<<<<<< HEAD
             rest = rest[kept.len()..]
                 .strip_prefix(core)
                 .ok_or_else(|| misfit(previous))?;
@@ -100,12 +105,17 @@ pub fn fit(
                 .strip_suffix(kept)
                 .ok_or_else(|| misfit(previous))?
                 .len();
+=======
+            let altered = || Misfit::Lost(BTreeSet::from([anchor.message]));
+            rest = rest[kept.len()..].strip_prefix(core).ok_or_else(altered)?;
+            lead_cut = lead.strip_suffix(kept).ok_or_else(altered)?.len();
+>>>>>>> prompt
             layout.layout.text.push_str(kept);
             layout.layout.text.push_str(core);
         }
         let goes_on = |after: &str| match next {
             Some(next) => after.starts_with(next.glue),
-            None => after == tail,
+            None => after == ending,
         };
         let kept = kept_trail(trail, rest, goes_on).ok_or_else(|| misfit(next))?;
         layout.layout.text.push_str(&rest[..kept]);
@@ -118,10 +128,10 @@ pub fn fit(
             trail_cut: trail.len() - kept,
         });
     }
-    if rest != tail {
+    if rest != ending {
         return Err(Misfit::Unknown);
     }
-    layout.push_template_text(tail);
+    layout.push_template_text(ending);
     Ok(layout.layout)
 }
 

@@ -42,6 +42,11 @@ const BLOCK: u32 = 20;
 const PRIVATE_PLANES: [u32; 2] = [0xF_0000, 0x10_0000];
 const PLANE_SIZE: u32 = 0xFFFE;
 
+/// A hexadecimal digit of a number.
+fn digit(number: usize, place: usize) -> u32 {
+    u32::try_from((number >> (4 * place)) & 0xF).unwrap_or_default()
+}
+
 /// Twenty characters that occur in none of the texts given: sixteen digits and four marks.
 #[derive(Debug, Clone, Copy)]
 pub struct Marks {
@@ -94,7 +99,11 @@ impl Marks {
     fn numbered(self, mark: char, number: usize) -> String {
         let digits = (0..DIGITS)
             .rev()
+<<<<<<< HEAD
             .map(|place| self.character((number >> (4 * place)) as u32 & 0xF));
+=======
+            .map(|place| self.character(digit(number, place)));
+>>>>>>> prompt
         std::iter::once(mark).chain(digits).collect()
     }
 

@@ -173,14 +173,15 @@ impl Conversation<'_> {
         Ok(unmarked(&escaped, marks))
     }
 
-    /// The messages to mark less. Where a written and a generated one are in doubt, the written one: only the
-    /// generated one saves reading.
+    /// The messages to mark less. Where it is in doubt which: written ones before generated ones, which alone
+    /// save reading, and those that had to be marked less before.
     fn to_weaken(&self, misfit: Misfit, markings: &[Marking]) -> Vec<usize> {
-        let (misfits, in_doubt) = match misfit {
-            Misfit::Unknown => return Vec::new(),
-            Misfit::Lost(messages) => (messages, false),
-            Misfit::Beside(messages) => (messages, true),
+        let marked = |index: &usize| {
+            markings
+                .get(*index)
+                .is_some_and(|&marking| marking != Marking::Off)
         };
+<<<<<<< HEAD
         let markable: Vec<usize> = misfits
             .into_iter()
             .filter(|&index| markings.get(index).is_some_and(|&m| m != Marking::Off))
@@ -195,6 +196,22 @@ impl Conversation<'_> {
         } else {
             markable
         }
+=======
+        let messages: Vec<usize> = match misfit {
+            Misfit::Unknown => return Vec::new(),
+            Misfit::Lost(messages) => return messages.into_iter().filter(marked).collect(),
+            Misfit::Beside(messages) => messages.into_iter().filter(marked).collect(),
+        };
+        let written = |index: &usize| self.messages[*index].tokens.is_none();
+        let suspect = |index: &usize| markings[*index] == Marking::EndOnly;
+        let those = |wanted: &dyn Fn(&usize) -> bool| {
+            messages.iter().copied().filter(wanted).collect::<Vec<_>>()
+        };
+        [those(&written), those(&suspect)]
+            .into_iter()
+            .find(|found| !found.is_empty())
+            .unwrap_or(messages)
+>>>>>>> prompt
     }
 
     fn marked(&self, index: usize, marking: Marking, marks: Marks) -> String {

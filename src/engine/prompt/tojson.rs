@@ -1,6 +1,8 @@
 //! The `tojson` filter as the Hugging Face libraries set it up: Python's `json.dumps` with its separators and its
 //! number format, keys in their own order, nothing escaped for HTML.
 
+use std::fmt::Write as _;
+
 use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
@@ -169,7 +171,8 @@ fn write_string(out: &mut String, text: &str, style: &Style) {
 
 fn write_escape(out: &mut String, character: char) {
     for unit in character.encode_utf16(&mut [0; 2]) {
-        out.push_str(&format!("\\u{unit:04x}"));
+        // Writing to a string never fails.
+        let _ = write!(out, "\\u{unit:04x}");
     }
 }
 
