@@ -53,7 +53,10 @@ pub struct GenerationConfig {
 
 impl Default for GenerationConfig {
     fn default() -> Self {
-        GenerationConfig { max_tokens: 2048, stop: Vec::new() }
+        GenerationConfig {
+            max_tokens: 2048,
+            stop: Vec::new(),
+        }
     }
 }
 

@@ -214,7 +214,10 @@ pub struct EngineError {
 impl EngineError {
     /// An error with a hint.
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        EngineError { message: message.into(), hint: hint.into() }
+        EngineError {
+            message: message.into(),
+            hint: hint.into(),
+        }
     }
 }
 

@@ -113,30 +113,18 @@ impl PromptBuilder {
             written_specials: &rendered.layout.written_specials,
             splices: &splices
                 .iter()
-<<<<<<< HEAD
-                .map(|splice| splice.tokens())
-=======
                 .map(MessageSplice::tokens)
->>>>>>> prompt
                 .collect::<Vec<_>>(),
         };
         let mut encoded = encode(source, vocabulary, &self.matcher)?;
         begin_with_bos(&mut encoded, vocabulary);
-<<<<<<< HEAD
-        let spliced = |index: usize| splices.iter().any(|splice| splice.message == index);
-=======
         let kept_ids = |index: usize| splices.iter().any(|splice| splice.message == index);
->>>>>>> prompt
         let changed = messages.iter().enumerate().find(|(index, message)| {
             message
                 .tokens
                 .as_ref()
                 .is_some_and(|run| !run.ids.is_empty())
-<<<<<<< HEAD
-                && !spliced(*index)
-=======
                 && !kept_ids(*index)
->>>>>>> prompt
         });
         Ok(Prompt {
             spans: spans(&encoded, &rendered.layout.places, messages, options.ending),
@@ -204,35 +192,6 @@ impl<'a> MessageSplice<'a> {
         Splice {
             range: self.range.clone(),
             ids: self.ids,
-<<<<<<< HEAD
-        }
-    }
-}
-
-fn splices<'a>(
-    rendered: &Rendered,
-    messages: &'a [PromptMessage],
-    ending: Ending,
-) -> Vec<MessageSplice<'a>> {
-    let layout = &rendered.layout;
-    let last_end = layout.places.last().map_or(0, |place| place.end);
-    let opening = (ending == Ending::Reply).then(|| &layout.text[last_end..]);
-    let mut glue_start = 0;
-    let mut splices = Vec::new();
-    for place in &layout.places {
-        let message = &messages[place.message];
-        let unaltered = rendered.texts[place.message] == message.text;
-        if let (Some(start), Some(run), true) = (place.start, usable_run(message), unaltered) {
-            let glue = &layout.text[glue_start..start];
-            let start_of_ids = start - repeated_space(glue, opening, place, &message.text);
-            let end = start + run.text_len.saturating_sub(place.lead_cut);
-            splices.push(MessageSplice {
-                message: place.message,
-                range: start_of_ids..end.clamp(start, place.end),
-                ids: &run.ids,
-            });
-=======
->>>>>>> prompt
         }
     }
 }
@@ -248,17 +207,6 @@ fn repeated_space(glue: &str, opening: Option<&str>, place: &Place, text: &str) 
     if repeated { added.len() } else { 0 }
 }
 
-<<<<<<< HEAD
-fn usable_run(message: &PromptMessage) -> Option<&TokenRun> {
-    message.tokens.as_ref().filter(|run| {
-        !run.ids.is_empty()
-            && run.text_len <= message.text.len()
-            && message.text.is_char_boundary(run.text_len)
-    })
-}
-
-=======
->>>>>>> prompt
 /// The stretches of text that someone or some model wrote and that are tokenised.
 fn contents(layout: &Layout, splices: &[MessageSplice<'_>]) -> Vec<Range<usize>> {
     let after_ids = |place: &Place| {

@@ -132,11 +132,7 @@ impl ReplyStream {
             }
             match joined.last_mut() {
                 Some(last) if last.thinking == segment.thinking => {
-<<<<<<< HEAD
-                    last.text.push_str(&segment.text)
-=======
                     last.text.push_str(&segment.text);
->>>>>>> prompt
                 }
                 _ if segment.text.is_empty() => {}
                 _ => joined.push(segment),

@@ -192,7 +192,7 @@ fn rate(tokens: u32, span: Duration) -> Option<f64> {
 /// A duration in milliseconds.
 #[must_use]
 pub fn millis(span: Duration) -> f64 {
-    span.as_secs_f64() * 1_000.0
+    span.as_micros() as f64 / 1_000.0
 }
 
 #[cfg(test)]

@@ -134,21 +134,6 @@ fn without_article(error: &TemplateError) -> String {
 fn usable(source: &str, bos: &str, eos: &str) -> Result<Template, TemplateError> {
     let template = Template::parse(source, bos, eos)?;
     let options = RenderOptions::at(date(2025, 1, 1).at(12, 0, 0, 0));
-<<<<<<< HEAD
-    let probe = [PromptMessage::new(Role::User, "Hello")];
-    let messages: Vec<TemplateMessage> = Turn::of(&probe)
-        .iter()
-        .map(|turn| turn.render(|index| probe[index].text.clone()))
-        .collect();
-    match template.render(&messages, &options) {
-        // A refusal may depend on the conversation.
-        Ok(_) | Err(TemplateError::Raised { .. }) => Ok(template),
-        Err(
-            error @ (TemplateError::Syntax { .. }
-            | TemplateError::Failed { .. }
-            | TemplateError::Endless),
-        ) => Err(error),
-=======
     let message = |role: Role| TemplateMessage {
         role: role.name(),
         content: "Hello".to_string(),
@@ -167,7 +152,6 @@ fn usable(source: &str, bos: &str, eos: &str) -> Result<Template, TemplateError>
                 failure.get_or_insert(error);
             }
         }
->>>>>>> prompt
     }
     failure.map_or(Ok(template), Err)
 }

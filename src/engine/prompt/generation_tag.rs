@@ -57,10 +57,6 @@ fn end_of_code(text: &str, end: &str) -> usize {
             Some(_) if escaped => escaped = false,
             Some(_) if byte == b'\\' => escaped = true,
             Some(open) if byte == open => quote = None,
-<<<<<<< HEAD
-            Some(_) => {}
-=======
->>>>>>> prompt
             None if text.as_bytes()[index..].starts_with(end.as_bytes()) => {
                 return index + end.len();
             }

@@ -69,11 +69,7 @@ pub fn fit(
     markings: &[Marking],
 ) -> Result<Layout, Misfit> {
     let segments = marks.segments(marked).ok_or(Misfit::Unknown)?;
-<<<<<<< HEAD
-    let (anchors, tail) = anchors(&segments, texts, markings)?;
-=======
     let (anchors, ending) = anchors(&segments, texts, markings)?;
->>>>>>> prompt
     let mut layout = LayoutBuilder {
         marks,
         layout: Layout::default(),
@@ -97,19 +93,9 @@ pub fn fit(
         let mut lead_cut = 0;
         if let Some(core) = anchor.core {
             let kept = &rest[..rest.len() - rest.trim_start().len()];
-<<<<<<< HEAD
-            rest = rest[kept.len()..]
-                .strip_prefix(core)
-                .ok_or_else(|| misfit(previous))?;
-            lead_cut = lead
-                .strip_suffix(kept)
-                .ok_or_else(|| misfit(previous))?
-                .len();
-=======
             let altered = || Misfit::Lost(BTreeSet::from([anchor.message]));
             rest = rest[kept.len()..].strip_prefix(core).ok_or_else(altered)?;
             lead_cut = lead.strip_suffix(kept).ok_or_else(altered)?.len();
->>>>>>> prompt
             layout.layout.text.push_str(kept);
             layout.layout.text.push_str(core);
         }

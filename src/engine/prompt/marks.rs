@@ -99,11 +99,7 @@ impl Marks {
     fn numbered(self, mark: char, number: usize) -> String {
         let digits = (0..DIGITS)
             .rev()
-<<<<<<< HEAD
-            .map(|place| self.character((number >> (4 * place)) as u32 & 0xF));
-=======
             .map(|place| self.character(digit(number, place)));
->>>>>>> prompt
         std::iter::once(mark).chain(digits).collect()
     }
 

@@ -181,22 +181,6 @@ impl Conversation<'_> {
                 .get(*index)
                 .is_some_and(|&marking| marking != Marking::Off)
         };
-<<<<<<< HEAD
-        let markable: Vec<usize> = misfits
-            .into_iter()
-            .filter(|&index| markings.get(index).is_some_and(|&m| m != Marking::Off))
-            .collect();
-        let written: Vec<usize> = markable
-            .iter()
-            .copied()
-            .filter(|&index| self.messages[index].tokens.is_none())
-            .collect();
-        if in_doubt && !written.is_empty() {
-            written
-        } else {
-            markable
-        }
-=======
         let messages: Vec<usize> = match misfit {
             Misfit::Unknown => return Vec::new(),
             Misfit::Lost(messages) => return messages.into_iter().filter(marked).collect(),
@@ -211,7 +195,6 @@ impl Conversation<'_> {
             .into_iter()
             .find(|found| !found.is_empty())
             .unwrap_or(messages)
->>>>>>> prompt
     }
 
     fn marked(&self, index: usize, marking: Marking, marks: Marks) -> String {

@@ -111,12 +111,7 @@ impl Template {
             .build();
         environment.set_syntax(syntax.map_err(syntax_error)?);
         environment.set_recursion_limit(RECURSION_LIMIT);
-<<<<<<< HEAD
-        environment
-            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-=======
         python::install(&mut environment);
->>>>>>> prompt
         environment.add_filter("tojson", tojson);
         environment.add_function("raise_exception", raise_exception);
         environment

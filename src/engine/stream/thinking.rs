@@ -195,32 +195,12 @@ impl ThinkingSplitter {
             .iter()
             .filter_map(|closer| Some((self.held.find(closer)?, closer.len())))
             .min();
-<<<<<<< HEAD
-        match end {
-            Some((at, length)) => {
-                let end = at + length - before;
-                self.held.clear();
-                self.state = State::Closed;
-                emit(segments, text[..end].to_string(), true);
-                text[end..].to_string()
-            }
-            None => {
-                let mut keep_from = self.held.len().saturating_sub(LONGEST_CLOSER_BYTES);
-                while !self.held.is_char_boundary(keep_from) {
-                    keep_from += 1;
-                }
-                self.held.drain(..keep_from);
-                emit(segments, text.to_string(), true);
-                String::new()
-            }
-=======
         if let Some((at, length)) = end {
             let end = at + length - before;
             self.held.clear();
             self.state = State::Closed;
             emit(segments, text[..end].to_string(), true);
             return text[end..].to_string();
->>>>>>> prompt
         }
         let mut keep_from = self.held.len().saturating_sub(LONGEST_CLOSER_BYTES);
         while !self.held.is_char_boundary(keep_from) {
