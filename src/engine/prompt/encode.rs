@@ -182,11 +182,19 @@ impl Encoder<'_> {
         } else {
             self.vocabulary.tokenize(text, special)?
         };
-        let mut at = range.start;
-        for id in ids {
+        let lengths: Vec<usize> = ids
+            .iter()
+            .map(|&id| self.vocabulary.piece(id).len())
+            .collect();
+        // Tokenizers that rewrite the text have pieces of another length altogether: shared out in proportion.
+        let total = lengths.iter().sum::<usize>().max(1);
+        let mut at = 0;
+        for (id, length) in ids.into_iter().zip(lengths) {
             self.encoded.ids.push(id);
-            self.encoded.starts.push(at.min(range.end));
-            at += self.vocabulary.piece(id).len();
+            self.encoded
+                .starts
+                .push(range.start + at * range.len() / total);
+            at += length;
         }
         Ok(())
     }
