@@ -11,3 +11,4 @@ pub mod config;
 pub mod engine;
 pub mod logging;
 pub mod models;
+pub mod text;
