@@ -1,6 +1,7 @@
 //! The state of the screen and how messages change it. No IO, no clock, no terminal: time comes in with the
 //! message, and what should happen outside goes out as [`Effect`]s.
 
+pub mod conversation;
 pub mod help;
 pub mod layout;
 pub mod log_ring;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use crate::chat::Message;
 use crate::clock::Timestamp;
 use crate::config::{Config, PanelsConfig};
-use crate::engine::command::{Command, RequestId};
+use crate::engine::command::RequestId;
 use crate::engine::event::{CacheSnapshot, EngineError, Event, Gauges, ModelFacts};
 use crate::engine::token::Role;
 use crate::keymap::{Context, Keymap};
@@ -33,6 +34,7 @@ use crate::text::composer::Composer;
 use crate::text::transcript::Transcript;
 use crate::ui::palette::Palette;
 
+use conversation::Conversation;
 use layout::{Layout, Wanted};
 use log_ring::LogRing;
 use message::{Effect, Msg};
@@ -40,7 +42,7 @@ use meter::Meter;
 pub use nearest::nearest;
 use settings::Settings;
 use slash::Completion;
-use state::{Download, EngineState, Notice, NoticeLevel, Overlay, Panels, Turn};
+use state::{Download, EngineState, Notice, NoticeLevel, Offer, Overlay, Panels, Turn};
 
 /// How often the screen moves by itself while something runs.
 const TICK: Duration = Duration::from_millis(100);
@@ -58,7 +60,7 @@ pub struct App {
     pub(crate) turn: Turn,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) panels: Panels,
-    pub(crate) messages: Vec<Message>,
+    pub(crate) conversation: Conversation,
     pub(crate) system: Option<String>,
     pub(crate) queue: VecDeque<String>,
     pub(crate) notices: Vec<Notice>,
@@ -70,6 +72,7 @@ pub struct App {
     pub(crate) cache: CacheSnapshot,
     pub(crate) gauges: Gauges,
     pub(crate) models: Vec<FoundModel>,
+    pub(crate) offers: Vec<Offer>,
     pub(crate) download: Option<Download>,
     pub(crate) log: LogRing,
     wanted_model: Option<String>,
@@ -96,7 +99,7 @@ impl App {
                 PanelsConfig::Auto => Panels::Shown,
                 PanelsConfig::Hidden => Panels::Hidden,
             },
-            messages: Vec::new(),
+            conversation: Conversation::default(),
             system: config.system.clone(),
             queue: VecDeque::new(),
             notices: Vec::new(),
@@ -108,6 +111,7 @@ impl App {
             cache: CacheSnapshot::default(),
             gauges: Gauges::default(),
             models: Vec::new(),
+            offers: Vec::new(),
             download: None,
             log: LogRing::default(),
             wanted_model: config.model.clone(),
@@ -125,6 +129,13 @@ impl App {
     #[must_use]
     pub fn with_palette(mut self, palette: Palette) -> Self {
         self.palette = palette;
+        self
+    }
+
+    /// The same state, with these models to offer for download.
+    #[must_use]
+    pub fn with_offers(mut self, offers: Vec<Offer>) -> Self {
+        self.offers = offers;
         self
     }
 
@@ -277,23 +288,16 @@ impl App {
 
     fn relayout(&mut self) {
         let chat = self.layout().chat;
-        self.transcript.sync(&self.messages, chat.width.max(1));
+        self.conversation.wrap_into(&mut self.transcript, chat.width.max(1));
     }
 
-    /// The number of the reply that is being written, counted from 0.
+    /// The reply that is being written.
     #[must_use]
-    pub fn streaming(&self) -> Option<usize> {
+    pub fn streaming(&self) -> Option<&Message> {
         self.turn.active()?;
-        let last = self.messages.len().checked_sub(1)?;
-        let reply = &self.messages[last];
-        (reply.role == Role::Assistant && reply.stop.is_none()).then_some(last)
+        self.conversation
+            .last()
+            .filter(|last| last.role == Role::Assistant && last.stop.is_none())
     }
 }
 
-/// The command that loads a model.
-fn load_command(id: RequestId, path: PathBuf, config: &Config) -> Effect {
-    Effect::Engine(Command::Load { id, path, options: config.load.clone() })
-}
-
-#[cfg(test)]
-mod tests;

@@ -9,6 +9,8 @@ pub mod chat;
 pub mod clock;
 pub mod config;
 pub mod engine;
+pub mod keymap;
 pub mod logging;
 pub mod models;
 pub mod text;
+pub mod ui;

@@ -130,6 +130,21 @@ pub enum Scan {
     Done,
 }
 
+/// A model that can be fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Its name in the catalogue.
+    pub name: String,
+    /// Its name as the user reads it.
+    pub title: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its licence.
+    pub licence: String,
+    /// What it is good for, in a sentence.
+    pub description: String,
+}
+
 /// A model being fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Download {
@@ -137,6 +152,19 @@ pub struct Download {
     pub name: String,
     /// How far it is.
     pub stage: DownloadStage,
+}
+
+impl Download {
+    /// Whether it goes on.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        match self.stage {
+            DownloadStage::Connecting { .. }
+            | DownloadStage::Fetching { .. }
+            | DownloadStage::Verifying => true,
+            DownloadStage::Failed { .. } => false,
+        }
+    }
 }
 
 /// How far a download is.

@@ -35,7 +35,7 @@ impl App {
         }
         match self.queue.pop_front() {
             Some(text) => {
-                self.messages.push(Message::new(Role::User, text));
+                self.conversation.push_user(text);
                 vec![self.begin_turn()]
             }
             None => Vec::new(),
@@ -51,7 +51,7 @@ impl App {
         self.transcript.to_end();
         let system = self.system.iter().map(|text| PromptMessage::new(Role::System, text));
         let request = GenerateRequest {
-            messages: system.chain(self.messages.iter().map(Message::to_prompt)).collect(),
+            messages: system.chain(self.conversation.messages().iter().map(Message::to_prompt)).collect(),
             sampling: self.settings.sampling(),
             stop: self.config.generation.stop.clone(),
             max_tokens: self.settings.max_tokens,
@@ -62,10 +62,10 @@ impl App {
 
     /// Drops the last reply and asks for another.
     pub(super) fn regenerate(&mut self) -> Vec<Effect> {
-        let answerable = self.messages.iter().rposition(|message| message.role == Role::User);
+        let answerable = self.conversation.messages().iter().rposition(|message| message.role == Role::User);
         match (&self.engine, self.turn, answerable) {
             (EngineState::Ready(_), Turn::Idle, Some(last)) => {
-                self.messages.truncate(last + 1);
+                self.conversation.truncate(last + 1);
                 vec![self.begin_turn()]
             }
             (EngineState::Ready(_), Turn::Idle, None) => {
@@ -124,19 +124,18 @@ impl App {
             Turn::Stopping(active) => Turn::Stopping(active),
             Turn::Idle | Turn::Waiting(_) | Turn::Prefill(_) | Turn::Decoding(_) => Turn::Decoding(active),
         };
-        if self.streaming().is_none() {
-            self.messages.push(Message::new(Role::Assistant, ""));
-        }
+        self.begin_reply();
         let before = self.meter.token.as_ref().map(|last| last.temperature);
-        if let Some(reply) = self.messages.last_mut() {
+        let position = self.meter.generated;
+        self.conversation.change_last(|reply| {
             if before.is_some_and(|before| (before - token.temperature).abs() > SAME_TEMPERATURE) {
-                reply.temperature_changes.push((self.meter.generated, token.temperature));
+                reply.temperature_changes.push((position, token.temperature));
             }
             reply.text.push_str(&token.text);
             if token.thinking {
                 reply.thinking_len += token.text.len();
             }
-        }
+        });
         self.meter.sampled(token, self.now.since(active.submitted));
     }
 
@@ -145,14 +144,16 @@ impl App {
             return Vec::new();
         }
         let stats = self.meter.finished(ending.stats);
-        if self.streaming().is_none() && !ending.tail.is_empty() {
-            self.messages.push(Message::new(Role::Assistant, ""));
+        if !ending.tail.is_empty() {
+            self.begin_reply();
         }
-        if let Some(reply) = self.streaming().and_then(|index| self.messages.get_mut(index)) {
-            reply.text.push_str(&ending.tail);
-            reply.tokens = Some(ending.tokens);
-            reply.stop = Some(ending.stop);
-            reply.stats = Some(stats);
+        if self.streaming().is_some() {
+            self.conversation.change_last(|reply| {
+                reply.text.push_str(&ending.tail);
+                reply.tokens = Some(ending.tokens);
+                reply.stop = Some(ending.stop);
+                reply.stats = Some(stats);
+            });
         }
         self.turn = Turn::Idle;
         self.explain(ending.stop);
@@ -160,18 +161,24 @@ impl App {
         self.send_next()
     }
 
+    fn begin_reply(&mut self) {
+        if self.streaming().is_none() {
+            let model = self.facts().map_or_else(String::new, |facts| facts.name.clone());
+            self.conversation.push_reply(&model);
+        }
+    }
+
     /// A reply that says nothing never enters the conversation.
     fn drop_empty_reply(&mut self) {
-        let empty = |message: &Message| message.role == Role::Assistant && message.text.is_empty();
-        if self.messages.last().is_some_and(empty) {
-            self.messages.pop();
+        let is_empty = |last: &Message| last.role == Role::Assistant && last.text.is_empty();
+        if self.conversation.last().is_some_and(is_empty) {
+            self.conversation.pop();
         }
     }
 
     fn explain(&mut self, stop: StopReason) {
-        let silent = self.messages.last().is_none_or(|message| {
-            message.role != Role::Assistant || message.text.is_empty()
-        });
+        let silent =
+            self.conversation.last().is_none_or(|last| last.role != Role::Assistant || last.text.is_empty());
         match stop {
             StopReason::Eog | StopReason::Stop if silent => {
                 self.tell("The model ended its turn without a word.");
@@ -192,21 +199,19 @@ impl App {
     /// for the user, for they would fail as well.
     pub(super) fn turn_failed(&mut self, error: &EngineError) -> Vec<Effect> {
         self.turn = Turn::Idle;
-        match self.streaming_or_last_reply() {
-            Some(reply) if !reply.text.is_empty() => reply.stop = Some(StopReason::Error),
-            Some(_) => self.drop_empty_reply(),
-            None if self.composer.is_empty() => {
-                if let Some(message) = self.messages.pop() {
+        match self.conversation.last() {
+            Some(last) if last.role == Role::Assistant => {
+                self.conversation.change_last(|reply| reply.stop = Some(StopReason::Error));
+                self.drop_empty_reply();
+            }
+            Some(_) if self.composer.is_empty() => {
+                if let Some(message) = self.conversation.pop() {
                     self.composer.set_text(&message.text);
                 }
             }
-            None => {}
+            Some(_) | None => {}
         }
         self.fail(error);
         Vec::new()
-    }
-
-    fn streaming_or_last_reply(&mut self) -> Option<&mut Message> {
-        self.messages.last_mut().filter(|message| message.role == Role::Assistant)
     }
 }
