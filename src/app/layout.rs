@@ -77,7 +77,7 @@ impl Layout {
     #[must_use]
     pub fn composer_width(size: (u16, u16), panels: Panels) -> u16 {
         let around = match Layout::class(size, panels) {
-            Class::TooSmall | Class::Small => 3,
+            Class::TooSmall | Class::Small => 2,
             Class::Medium | Class::Wide => 6,
         };
         size.0.saturating_sub(around).max(1)

@@ -115,6 +115,12 @@ fn whole(number: f64) -> String {
     count(rounded(number))
 }
 
+/// A number of bytes that was computed.
+#[must_use]
+pub fn whole_bytes(bytes: f64) -> u64 {
+    rounded(bytes)
+}
+
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 fn rounded(number: f64) -> u64 {
     number.round() as u64
