@@ -29,6 +29,7 @@ use crate::engine::command::RequestId;
 use crate::engine::event::{CacheSnapshot, EngineError, Event, Gauges, ModelFacts};
 use crate::engine::token::Role;
 use crate::keymap::{Context, Keymap};
+use crate::logging::{LogLevel, LogLine};
 use crate::models::discover::FoundModel;
 use crate::text::composer::Composer;
 use crate::text::transcript::Transcript;
@@ -120,7 +121,10 @@ impl App {
         };
         match keymap {
             Ok(keymap) => app.keymap = keymap,
-            Err(error) => app.fail(&EngineError::new(error.to_string(), "The default keys are in use.")),
+            Err(error) => app.fail(&EngineError::new(
+                error.to_string(),
+                "The default keys are in use.",
+            )),
         }
         app
     }
@@ -169,12 +173,7 @@ impl App {
                 Vec::new()
             }
             Msg::Log(lines) => {
-                let added = self.log.extend(lines);
-                if let Some(Overlay::Log { below }) = &mut self.overlay
-                    && *below > 0
-                {
-                    *below += added;
-                }
+                self.logged(lines);
                 Vec::new()
             }
             Msg::Models(models) => self.models_found(models),
@@ -200,8 +199,22 @@ impl App {
             Event::Notice { text } => self.tell(text),
             Event::Prefill { id, progress } => self.prefilled(id, progress),
             Event::Token { id, token } => self.sampled(id, token),
-            Event::Finished { id, stop, tail, tokens, stats } => {
-                return self.turn_finished(id, turn::Ending { stop, tail, tokens, stats });
+            Event::Finished {
+                id,
+                stop,
+                tail,
+                tokens,
+                stats,
+            } => {
+                return self.turn_finished(
+                    id,
+                    turn::Ending {
+                        stop,
+                        tail,
+                        tokens,
+                        stats,
+                    },
+                );
             }
             Event::Failed { id, error } => return self.failed(id, error),
             Event::Prompt { .. } => {}
@@ -229,6 +242,16 @@ impl App {
         self.turn = Turn::Idle;
     }
 
+    /// Adds to the log; a log that is scrolled up stays where it is.
+    fn logged(&mut self, lines: Vec<LogLine>) {
+        let added = self.log.extend(lines);
+        if let Some(Overlay::Log { below }) = &mut self.overlay
+            && *below > 0
+        {
+            *below = (*below + added).min(self.log.len().saturating_sub(1));
+        }
+    }
+
     fn next_id(&mut self) -> RequestId {
         self.last_id += 1;
         RequestId(self.last_id)
@@ -239,10 +262,23 @@ impl App {
     }
 
     fn fail(&mut self, error: &EngineError) {
-        self.notice(NoticeLevel::Error, error.message.clone(), error.hint.clone());
+        self.notice(
+            NoticeLevel::Error,
+            error.message.clone(),
+            error.hint.clone(),
+        );
     }
 
     fn notice(&mut self, level: NoticeLevel, text: String, hint: String) {
+        let line = LogLine {
+            level: match level {
+                NoticeLevel::Info => LogLevel::Info,
+                NoticeLevel::Error => LogLevel::Error,
+            },
+            target: "platen".into(),
+            text: format!("{text} {hint}").trim_end().to_owned(),
+        };
+        self.logged(vec![line]);
         let notice = Notice { level, text, hint };
         self.notices.retain(|other| *other != notice);
         if self.notices.len() == NOTICES {
@@ -288,7 +324,8 @@ impl App {
 
     fn relayout(&mut self) {
         let chat = self.layout().chat;
-        self.conversation.wrap_into(&mut self.transcript, chat.width.max(1));
+        self.conversation
+            .wrap_into(&mut self.transcript, chat.width.max(1));
     }
 
     /// The reply that is being written.
@@ -300,4 +337,3 @@ impl App {
             .filter(|last| last.role == Role::Assistant && last.stop.is_none())
     }
 }
-

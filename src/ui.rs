@@ -67,8 +67,17 @@ fn draw_chat(frame: &mut Frame, app: &App, layout: &Layout) {
 
 fn draw_too_small(frame: &mut Frame) {
     let area = frame.area();
-    let sentence = format!("The window is too small: platen needs {} × {}.", LEAST.0, LEAST.1);
-    put_lines(frame, area, text::wrap(&sentence, usize::from(area.width)).into_iter().map(Line::raw));
+    let sentence = format!(
+        "The window is too small: platen needs {} × {}.",
+        LEAST.0, LEAST.1
+    );
+    put_lines(
+        frame,
+        area,
+        text::wrap(&sentence, usize::from(area.width))
+            .into_iter()
+            .map(Line::raw),
+    );
 }
 
 /// Draws lines from the top of the area; what does not fit is left out.

@@ -36,7 +36,9 @@ impl App {
     /// A command's name that is not typed out yet becomes the chosen completion.
     fn take_completion(&mut self) {
         let draft = self.composer.text();
-        let is_whole = COMMANDS.iter().any(|command| draft.strip_prefix('/') == Some(command.name));
+        let is_whole = COMMANDS
+            .iter()
+            .any(|command| draft.strip_prefix('/') == Some(command.name));
         if is_whole || draft.contains(' ') {
             return;
         }

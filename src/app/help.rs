@@ -34,16 +34,31 @@ pub fn rows(keymap: &Keymap) -> Vec<Row> {
     for group in Group::ALL {
         rows.push(Row::Heading(group.title().to_owned()));
         for action in Action::ALL.iter().filter(|action| action.group() == group) {
-            let keys: Vec<String> = keymap.chords(*action).iter().map(ToString::to_string).collect();
-            let keys = if keys.is_empty() { "–".to_owned() } else { keys.join(", ") };
-            rows.push(Row::Entry { keys, does: action.description().to_owned() });
+            let keys: Vec<String> = keymap
+                .chords(*action)
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            let keys = if keys.is_empty() {
+                "–".to_owned()
+            } else {
+                keys.join(", ")
+            };
+            rows.push(Row::Entry {
+                keys,
+                does: action.description().to_owned(),
+            });
         }
         rows.push(Row::Blank);
     }
     rows.push(Row::Heading("Commands".to_owned()));
-    rows.extend(COMMANDS.iter().map(|command| Row::Entry {
-        keys: format!("/{} {}", command.name, command.arguments).trim_end().to_owned(),
-        does: command.description.to_owned(),
+    rows.extend(COMMANDS.iter().map(|command| {
+        Row::Entry {
+            keys: format!("/{} {}", command.name, command.arguments)
+                .trim_end()
+                .to_owned(),
+            does: command.description.to_owned(),
+        }
     }));
     rows.extend(LEGEND.lines().map(legend));
     rows
@@ -52,9 +67,10 @@ pub fn rows(keymap: &Keymap) -> Vec<Row> {
 /// A row of assets/help.txt: nothing, a heading, or a sign and its meaning behind two spaces or more.
 fn legend(line: &str) -> Row {
     match line.split_once("  ") {
-        Some((sign, meaning)) => {
-            Row::Entry { keys: sign.to_owned(), does: meaning.trim_start().to_owned() }
-        }
+        Some((sign, meaning)) => Row::Entry {
+            keys: sign.to_owned(),
+            does: meaning.trim_start().to_owned(),
+        },
         None if line.is_empty() => Row::Blank,
         None => Row::Heading(line.to_owned()),
     }
@@ -70,7 +86,9 @@ pub fn halves(page: Rect) -> usize {
 #[must_use]
 pub fn last_top(page: Rect) -> usize {
     let count = rows(&Keymap::default()).len();
-    count.div_ceil(halves(page)).saturating_sub(usize::from(page.height))
+    count
+        .div_ceil(halves(page))
+        .saturating_sub(usize::from(page.height))
 }
 
 #[cfg(test)]
@@ -86,7 +104,8 @@ mod tests {
             .chain(COMMANDS.iter().map(|command| command.description))
         {
             assert!(
-                rows.iter().any(|row| matches!(row, Row::Entry { does: text, .. } if text == does)),
+                rows.iter()
+                    .any(|row| matches!(row, Row::Entry { does: text, .. } if text == does)),
                 "{does}"
             );
         }

@@ -9,7 +9,7 @@ use crate::keymap::Action;
 use super::App;
 use super::layout::Layout;
 use super::message::Effect;
-use super::slash::Completion;
+use super::slash::{self, Completion};
 use super::state::{EngineState, Overlay, Panels, Turn};
 
 impl App {
@@ -25,17 +25,17 @@ impl App {
                 _ => Vec::new(),
             };
         }
-        match action {
-            Some(action) => self.act(action),
-            None => {
-                if let (KeyCode::Char(letter), None) = (key.code, &self.overlay)
-                    && !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
-                {
-                    self.edit(|composer| composer.insert_char(letter));
-                }
-                Vec::new()
-            }
+        if let Some(action) = action {
+            return self.act(action);
         }
+        if let (KeyCode::Char(letter), None) = (key.code, &self.overlay)
+            && !key
+                .modifiers
+                .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
+        {
+            self.edit(|composer| composer.insert_char(letter));
+        }
+        Vec::new()
     }
 
     pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
@@ -57,6 +57,10 @@ impl App {
     }
 
     fn complete_anew(&mut self) {
+        if !self.composer.text().starts_with('/') {
+            self.completion = Completion::default();
+            return;
+        }
         let names: Vec<String> = self.models.iter().map(|model| model.name.clone()).collect();
         self.completion = Completion::of(self.composer.text(), &names);
     }
@@ -76,7 +80,7 @@ impl App {
             Action::Cooler => return self.nudge(-1),
             Action::ScrollPageUp => self.transcript.page_up(chat_rows),
             Action::ScrollPageDown => self.transcript.page_down(chat_rows),
-            Action::ScrollToStart => self.transcript.to_start(),
+            Action::ScrollToStart => self.transcript.to_start(chat_rows),
             Action::ScrollToEnd => self.transcript.to_end(),
             Action::Help => self.toggle(Overlay::Help { top: 0 }),
             Action::Log => self.toggle(Overlay::Log { below: 0 }),
@@ -186,9 +190,10 @@ impl App {
     /// Brings the message queued last back into the draft, in front of what stands there.
     fn recall(&mut self) {
         if let Some(text) = self.queue.pop_back() {
-            let draft = self.composer.text().to_owned();
+            let draft = self.composer.text();
             let gap = if draft.is_empty() { "" } else { "\n" };
-            self.composer.set_text(&format!("{text}{gap}{draft}"));
+            let whole = format!("{}{gap}{draft}", slash::draft_of(&text));
+            self.composer.set_text(&whole);
         }
     }
 
@@ -209,17 +214,17 @@ impl App {
     }
 
     fn copy_reply(&mut self) -> Vec<Effect> {
-        let reply =
-            self.conversation.messages().iter().rfind(|message| message.role == Role::Assistant);
-        match reply.map(|reply| reply.text[reply.thinking_len..].trim().to_owned()) {
-            Some(text) => {
-                self.tell("The reply is copied.");
-                vec![Effect::Copy(text)]
-            }
-            None => {
-                self.tell("There is no reply to copy yet.");
-                Vec::new()
-            }
-        }
+        let reply = self
+            .conversation
+            .messages()
+            .iter()
+            .rfind(|message| message.role == Role::Assistant);
+        let Some(reply) = reply else {
+            self.tell("There is no reply to copy yet.");
+            return Vec::new();
+        };
+        let text = reply.text[reply.thinking_len..].trim().to_owned();
+        self.tell("The reply is copied.");
+        vec![Effect::Copy(text)]
     }
 }

@@ -98,13 +98,21 @@ impl Layout {
         let framed = matches!(class, Class::Medium | Class::Wide);
         let strip_rows = match (class, wanted.panels) {
             (Class::Medium, Panels::Shown) => 2,
-            (Class::TooSmall | Class::Small | Class::Wide, _) | (Class::Medium, Panels::Hidden) => 0,
+            (Class::TooSmall | Class::Small | Class::Wide, _) | (Class::Medium, Panels::Hidden) => {
+                0
+            }
         };
         let chat_top = 1 + strip_rows + u16::from(framed);
         // What is left beside title, strip, frame, divider, footer and one row of chat goes to draft and notices.
         let free = height.saturating_sub(chat_top + 3);
-        let composer_rows = wanted.composer_rows.clamp(1, Layout::composer_most(wanted.size)).min(free);
-        let notice_rows = wanted.notice_rows.min(free.saturating_sub(composer_rows)).min(height / 4);
+        let composer_rows = wanted
+            .composer_rows
+            .clamp(1, Layout::composer_most(wanted.size))
+            .min(free);
+        let notice_rows = wanted
+            .notice_rows
+            .min(free.saturating_sub(composer_rows))
+            .min(height / 4);
         let divider = height.saturating_sub(2 + composer_rows + notice_rows);
         let inset = if framed { 2 } else { 0 };
         let inner = width.saturating_sub(2 * inset);
@@ -134,7 +142,8 @@ impl Layout {
             side,
             divider,
             notices: Rect::new(inset, divider + 1, inner, notice_rows).intersection(screen),
-            composer: Rect::new(inset, divider + 1 + notice_rows, inner, composer_rows).intersection(screen),
+            composer: Rect::new(inset, divider + 1 + notice_rows, inner, composer_rows)
+                .intersection(screen),
             footer: Rect::new(0, height.saturating_sub(1), width, 1).intersection(screen),
         }
     }
@@ -148,9 +157,12 @@ impl Layout {
         match self.class {
             Class::TooSmall => Rect::default(),
             Class::Small => Rect::new(0, top + 1, around.width, rows.saturating_sub(1)),
-            Class::Medium | Class::Wide => {
-                Rect::new(2, top + 1, around.width.saturating_sub(4), rows.saturating_sub(1))
-            }
+            Class::Medium | Class::Wide => Rect::new(
+                2,
+                top + 1,
+                around.width.saturating_sub(4),
+                rows.saturating_sub(1),
+            ),
         }
     }
 }
@@ -160,19 +172,40 @@ mod tests {
     use super::*;
 
     fn layout(width: u16, height: u16, panels: Panels) -> Layout {
-        Layout::new(Wanted { size: (width, height), panels, notice_rows: 3, composer_rows: 9 })
+        Layout::new(Wanted {
+            size: (width, height),
+            panels,
+            notice_rows: 3,
+            composer_rows: 9,
+        })
     }
 
     #[test]
     fn nothing_leaves_the_screen_and_nothing_overlaps_at_any_size() {
-        for (width, height) in (0..160).flat_map(|width| (0..50).map(move |height| (width, height))) {
+        for (width, height) in (0..160).flat_map(|width| (0..50).map(move |height| (width, height)))
+        {
             for panels in [Panels::Shown, Panels::Hidden] {
                 let it = layout(width, height, panels);
-                for place in [it.title, it.strip, it.chat, it.side, it.notices, it.composer, it.footer] {
-                    assert_eq!(place.intersection(it.screen), place, "{width}×{height} {it:?}");
+                for place in [
+                    it.title,
+                    it.strip,
+                    it.chat,
+                    it.side,
+                    it.notices,
+                    it.composer,
+                    it.footer,
+                ] {
+                    assert_eq!(
+                        place.intersection(it.screen),
+                        place,
+                        "{width}×{height} {it:?}"
+                    );
                 }
                 if it.class != Class::TooSmall {
-                    assert!(it.chat.height >= 1 && it.composer.height >= 1, "{width}×{height} {it:?}");
+                    assert!(
+                        it.chat.height >= 1 && it.composer.height >= 1,
+                        "{width}×{height} {it:?}"
+                    );
                     assert_eq!(it.chat.bottom(), it.divider, "{width}×{height}");
                     assert_eq!(it.composer.bottom(), it.footer.y, "{width}×{height}");
                 }
@@ -195,7 +228,12 @@ mod tests {
     #[test]
     fn the_draft_takes_a_third_of_the_screen_at_most() {
         assert_eq!(layout(80, 24, Panels::Shown).composer.height, 8);
-        let one = Wanted { size: (80, 24), panels: Panels::Shown, notice_rows: 0, composer_rows: 1 };
+        let one = Wanted {
+            size: (80, 24),
+            panels: Panels::Shown,
+            notice_rows: 0,
+            composer_rows: 1,
+        };
         assert_eq!(Layout::new(one).composer.height, 1);
     }
 }

@@ -15,7 +15,10 @@ use super::state::{Download, DownloadStage, EngineState, Load, Overlay, Picker, 
 impl App {
     /// Loads a model by its path or name; a name that is not known yet waits for the search.
     pub(super) fn open_model(&mut self, model: String) -> Vec<Effect> {
-        let is_path = model.contains(['/', '\\']) || Path::new(&model).extension().is_some_and(|end| end == "gguf");
+        let is_path = model.contains(['/', '\\'])
+            || Path::new(&model)
+                .extension()
+                .is_some_and(|end| end == "gguf");
         let found = self.models.iter().find(|found| found.name == model);
         if let Some(path) = found.map(|found| found.path.clone()) {
             self.load(path)
@@ -32,7 +35,12 @@ impl App {
         let mut effects = self.stop_turn();
         effects.extend(self.stop_loading());
         let id = self.next_id();
-        self.engine = EngineState::Loading(Load { id, path: path.clone(), progress: 0.0, wish: Wish::Wanted });
+        self.engine = EngineState::Loading(Load {
+            id,
+            path: path.clone(),
+            progress: 0.0,
+            wish: Wish::Wanted,
+        });
         self.overlay = None;
         let options = self.config.load.clone();
         effects.push(Effect::Engine(Command::Load { id, path, options }));
@@ -83,7 +91,8 @@ impl App {
     }
 
     pub(super) fn load_failed(&mut self, error: EngineError) -> Vec<Effect> {
-        let stopped = matches!(&self.engine, EngineState::Loading(load) if load.wish == Wish::Stopped);
+        let stopped =
+            matches!(&self.engine, EngineState::Loading(load) if load.wish == Wish::Stopped);
         self.cache = CacheSnapshot::default();
         if stopped {
             self.engine = EngineState::NoModel;
@@ -102,7 +111,11 @@ impl App {
             (None, _) | (_, None) => None,
         };
         let selected = selected.unwrap_or(0);
-        self.overlay = Some(Overlay::ModelPicker(Picker { selected, error, scan: Scan::Running }));
+        self.overlay = Some(Overlay::ModelPicker(Picker {
+            selected,
+            error,
+            scan: Scan::Running,
+        }));
         vec![Effect::ScanModels]
     }
 
@@ -127,7 +140,10 @@ impl App {
                 self.load(path)
             }
             (_, None) if is_empty_handed => {
-                let picker = Picker { scan: Scan::Done, ..Picker::default() };
+                let picker = Picker {
+                    scan: Scan::Done,
+                    ..Picker::default()
+                };
                 self.overlay = Some(Overlay::ModelPicker(picker));
                 Vec::new()
             }
@@ -138,34 +154,46 @@ impl App {
     /// Loads the model of this name; a name in other letter case, or the only one that begins so, is taken too.
     fn open_found(&mut self, name: &str) -> Vec<Effect> {
         let lower = name.to_lowercase();
-        let mut same = self.models.iter().filter(|model| model.name.to_lowercase() == lower);
-        let mut begins = self.models.iter().filter(|model| model.name.to_lowercase().starts_with(&lower));
-        let found = same.next().or_else(|| begins.next().filter(|_| begins.next().is_none()));
+        let mut same = self
+            .models
+            .iter()
+            .filter(|model| model.name.to_lowercase() == lower);
+        let mut begins = self
+            .models
+            .iter()
+            .filter(|model| model.name.to_lowercase().starts_with(&lower));
+        let found = same
+            .next()
+            .or_else(|| begins.next().filter(|_| begins.next().is_none()));
         if let Some(path) = found.map(|model| model.path.clone()) {
             return self.load(path);
         }
         let meant = nearest(name, self.models.iter().map(|model| model.name.as_str()))
             .map_or_else(String::new, |near| format!("Did you mean {near}?"));
-        let error = EngineError::new(format!("There is no model '{name}' on this machine."), meant);
+        let error = EngineError::new(
+            format!("There is no model '{name}' on this machine."),
+            meant,
+        );
         if self.models.is_empty() {
             self.fail(&error);
             self.overlay = Some(Overlay::Catalogue { selected: 0 });
         } else {
-            self.overlay =
-                Some(Overlay::ModelPicker(Picker { selected: 0, error: Some(error), scan: Scan::Done }));
+            self.overlay = Some(Overlay::ModelPicker(Picker {
+                selected: 0,
+                error: Some(error),
+                scan: Scan::Done,
+            }));
         }
         Vec::new()
     }
 
     /// Enter in the list of models.
     pub(super) fn accept_model(&mut self, row: usize) -> Vec<Effect> {
-        match self.models.get(row).map(|model| model.path.clone()) {
-            Some(path) => self.load(path),
-            None => {
-                self.overlay = Some(Overlay::Catalogue { selected: 0 });
-                Vec::new()
-            }
+        if let Some(path) = self.models.get(row).map(|model| model.path.clone()) {
+            return self.load(path);
         }
+        self.overlay = Some(Overlay::Catalogue { selected: 0 });
+        Vec::new()
     }
 
     /// Enter in the catalogue.
@@ -177,8 +205,13 @@ impl App {
             return Vec::new();
         };
         let name = offer.name.clone();
-        let stage = DownloadStage::Connecting { source: String::new() };
-        self.download = Some(Download { name: name.clone(), stage });
+        let stage = DownloadStage::Connecting {
+            source: String::new(),
+        };
+        self.download = Some(Download {
+            name: name.clone(),
+            stage,
+        });
         vec![Effect::Download { name }]
     }
 
@@ -189,17 +222,27 @@ impl App {
 
     pub(super) fn download_moved(&mut self, event: DownloadEvent) -> Vec<Effect> {
         let now = self.now;
-        let Some(download) = self.download.as_mut().filter(|download| download.is_running()) else {
+        let Some(download) = self
+            .download
+            .as_mut()
+            .filter(|download| download.is_running())
+        else {
             return Vec::new();
         };
         download.stage = match (event, &download.stage) {
             (DownloadEvent::Trying { source }, _) => DownloadStage::Connecting { source },
             (DownloadEvent::Progress { done, total }, DownloadStage::Fetching { began, .. }) => {
-                DownloadStage::Fetching { done, total, began: *began }
+                DownloadStage::Fetching {
+                    done,
+                    total,
+                    began: *began,
+                }
             }
-            (DownloadEvent::Progress { done, total }, _) => {
-                DownloadStage::Fetching { done, total, began: (now, done) }
-            }
+            (DownloadEvent::Progress { done, total }, _) => DownloadStage::Fetching {
+                done,
+                total,
+                began: (now, done),
+            },
             (DownloadEvent::Verifying, _) => DownloadStage::Verifying,
             (DownloadEvent::Failed { message }, _) => DownloadStage::Failed { message },
             (DownloadEvent::Done { path }, _) => return self.downloaded(path),
@@ -209,13 +252,18 @@ impl App {
 
     /// The model fetched is loaded, unless another one is by now.
     fn downloaded(&mut self, path: PathBuf) -> Vec<Effect> {
-        let name = self.download.take().map(|download| download.name).unwrap_or_default();
+        let name = self
+            .download
+            .take()
+            .map(|download| download.name)
+            .unwrap_or_default();
         match (&self.engine, &self.overlay) {
-            (EngineState::NoModel | EngineState::Failed(_), _) | (_, Some(Overlay::Catalogue { .. })) => {
-                self.load(path)
-            }
+            (EngineState::NoModel | EngineState::Failed(_), _)
+            | (_, Some(Overlay::Catalogue { .. })) => self.load(path),
             (EngineState::Loading(_) | EngineState::Ready(_), _) => {
-                self.tell(format!("{name} is on this machine now; F4 shows the models."));
+                self.tell(format!(
+                    "{name} is on this machine now; F4 shows the models."
+                ));
                 Vec::new()
             }
         }

@@ -8,7 +8,9 @@ use super::state::{Download, Overlay};
 impl App {
     /// The rows that a page moves by.
     pub(super) fn page_rows(&self) -> isize {
-        isize::try_from(self.layout().page().height.saturating_sub(1)).unwrap_or(1).max(1)
+        isize::try_from(self.layout().page().height.saturating_sub(1))
+            .unwrap_or(1)
+            .max(1)
     }
 
     /// Moves the choice of a list or the text of a page, down where positive.
@@ -20,7 +22,9 @@ impl App {
             Some(Overlay::Log { below }) => {
                 *below = moved(*below, rows.saturating_neg(), log.saturating_sub(1));
             }
-            Some(Overlay::ModelPicker(picker)) => picker.selected = moved(picker.selected, rows, models),
+            Some(Overlay::ModelPicker(picker)) => {
+                picker.selected = moved(picker.selected, rows, models);
+            }
             Some(Overlay::Catalogue { selected }) => {
                 *selected = moved(*selected, rows, offers.saturating_sub(1));
             }

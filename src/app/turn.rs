@@ -8,6 +8,7 @@ use crate::engine::token::{PromptMessage, Role, TokenRun};
 
 use super::App;
 use super::message::Effect;
+use super::slash;
 use super::state::{Active, EngineState, Turn};
 
 /// Temperatures nearer than this are the same.
@@ -45,13 +46,21 @@ impl App {
     /// Asks for a reply to the conversation as it stands.
     fn begin_turn(&mut self) -> Effect {
         let id = self.next_id();
-        self.turn = Turn::Waiting(Active { id, submitted: self.now });
+        self.turn = Turn::Waiting(Active {
+            id,
+            submitted: self.now,
+        });
         self.meter.begin();
         self.notices.clear();
         self.transcript.to_end();
-        let system = self.system.iter().map(|text| PromptMessage::new(Role::System, text));
+        let system = self
+            .system
+            .iter()
+            .map(|text| PromptMessage::new(Role::System, text));
         let request = GenerateRequest {
-            messages: system.chain(self.conversation.messages().iter().map(Message::to_prompt)).collect(),
+            messages: system
+                .chain(self.conversation.messages().iter().map(Message::to_prompt))
+                .collect(),
             sampling: self.settings.sampling(),
             stop: self.config.generation.stop.clone(),
             max_tokens: self.settings.max_tokens,
@@ -62,7 +71,11 @@ impl App {
 
     /// Drops the last reply and asks for another.
     pub(super) fn regenerate(&mut self) -> Vec<Effect> {
-        let answerable = self.conversation.messages().iter().rposition(|message| message.role == Role::User);
+        let answerable = self
+            .conversation
+            .messages()
+            .iter()
+            .rposition(|message| message.role == Role::User);
         match (&self.engine, self.turn, answerable) {
             (EngineState::Ready(_), Turn::Idle, Some(last)) => {
                 self.conversation.truncate(last + 1);
@@ -98,7 +111,10 @@ impl App {
     pub(super) fn abandon_turn(&mut self) -> Vec<Effect> {
         let active = self.turn.active();
         self.turn = Turn::Idle;
-        active.map(|active| Effect::CancelThrough(active.id)).into_iter().collect()
+        active
+            .map(|active| Effect::CancelThrough(active.id))
+            .into_iter()
+            .collect()
     }
 
     pub(super) fn prefilled(&mut self, id: RequestId, progress: PrefillProgress) {
@@ -122,14 +138,18 @@ impl App {
         };
         self.turn = match self.turn {
             Turn::Stopping(active) => Turn::Stopping(active),
-            Turn::Idle | Turn::Waiting(_) | Turn::Prefill(_) | Turn::Decoding(_) => Turn::Decoding(active),
+            Turn::Idle | Turn::Waiting(_) | Turn::Prefill(_) | Turn::Decoding(_) => {
+                Turn::Decoding(active)
+            }
         };
         self.begin_reply();
         let before = self.meter.token.as_ref().map(|last| last.temperature);
         let position = self.meter.generated;
         self.conversation.change_last(|reply| {
             if before.is_some_and(|before| (before - token.temperature).abs() > SAME_TEMPERATURE) {
-                reply.temperature_changes.push((position, token.temperature));
+                reply
+                    .temperature_changes
+                    .push((position, token.temperature));
             }
             reply.text.push_str(&token.text);
             if token.thinking {
@@ -163,7 +183,9 @@ impl App {
 
     fn begin_reply(&mut self) {
         if self.streaming().is_none() {
-            let model = self.facts().map_or_else(String::new, |facts| facts.name.clone());
+            let model = self
+                .facts()
+                .map_or_else(String::new, |facts| facts.name.clone());
             self.conversation.push_reply(&model);
         }
     }
@@ -177,8 +199,10 @@ impl App {
     }
 
     fn explain(&mut self, stop: StopReason) {
-        let silent =
-            self.conversation.last().is_none_or(|last| last.role != Role::Assistant || last.text.is_empty());
+        let silent = self
+            .conversation
+            .last()
+            .is_none_or(|last| last.role != Role::Assistant || last.text.is_empty());
         match stop {
             StopReason::Eog | StopReason::Stop if silent => {
                 self.tell("The model ended its turn without a word.");
@@ -195,23 +219,36 @@ impl App {
         }
     }
 
-    /// A turn that failed before its first token gives the message back to an empty draft. Queued messages wait
-    /// for the user, for they would fail as well.
+    /// A turn that failed before its first token gives the message back, lest it fail again with every turn that
+    /// follows: into an empty draft, else into the history. Queued messages wait for the user.
     pub(super) fn turn_failed(&mut self, error: &EngineError) -> Vec<Effect> {
+        if let Turn::Stopping(_) = self.turn {
+            self.turn = Turn::Idle;
+            return self.send_next();
+        }
         self.turn = Turn::Idle;
-        match self.conversation.last() {
-            Some(last) if last.role == Role::Assistant => {
-                self.conversation.change_last(|reply| reply.stop = Some(StopReason::Error));
+        let mut error = error.clone();
+        match self.conversation.last().map(|last| last.role) {
+            Some(Role::Assistant) => {
+                self.conversation
+                    .change_last(|reply| reply.stop = Some(StopReason::Error));
                 self.drop_empty_reply();
             }
-            Some(_) if self.composer.is_empty() => {
-                if let Some(message) = self.conversation.pop() {
-                    self.composer.set_text(&message.text);
-                }
-            }
-            Some(_) | None => {}
+            Some(Role::User) => self.take_back(&mut error),
+            Some(Role::System) | None => {}
         }
-        self.fail(error);
+        self.fail(&error);
         Vec::new()
+    }
+
+    fn take_back(&mut self, error: &mut EngineError) {
+        let Some(message) = self.conversation.pop() else {
+            return;
+        };
+        if self.composer.is_empty() {
+            self.composer.set_text(&slash::draft_of(&message.text));
+        } else {
+            error.hint += " The message is in the history.";
+        }
     }
 }

@@ -18,7 +18,11 @@ pub fn draw_chat(frame: &mut Frame, app: &App, layout: &Layout) {
     let buffer = frame.buffer_mut();
     match layout.class {
         Class::TooSmall => return,
-        Class::Small => rule(buffer, Rect::new(0, layout.divider, layout.screen.width, 1), style),
+        Class::Small => rule(
+            buffer,
+            Rect::new(0, layout.divider, layout.screen.width, 1),
+            style,
+        ),
         Class::Medium | Class::Wide => {
             draw_box(buffer, layout.frame, style);
             cross(buffer, layout, style);
@@ -58,9 +62,18 @@ pub fn draw_box(buffer: &mut Buffer, area: Rect, style: Style) {
 }
 
 fn cross(buffer: &mut Buffer, layout: &Layout, style: Style) {
-    rule(buffer, Rect::new(0, layout.divider, layout.screen.width, 1), style);
+    rule(
+        buffer,
+        Rect::new(0, layout.divider, layout.screen.width, 1),
+        style,
+    );
     sign_at(buffer, (0, layout.divider), "├", style);
-    sign_at(buffer, (layout.frame.right() - 1, layout.divider), "┤", style);
+    sign_at(
+        buffer,
+        (layout.frame.right() - 1, layout.divider),
+        "┤",
+        style,
+    );
 }
 
 /// A line across the panels at their side, with a heading in it.
@@ -76,7 +89,12 @@ pub fn draw_heading(frame: &mut Frame, app: &App, place: Rect, heading: &str) {
     write_at(buffer, (place.x, place.y), "─ ", style);
     let room = usize::from(place.width).saturating_sub(3);
     let heading = text::fit(heading, room);
-    write_at(buffer, (place.x + 2, place.y), &format!("{heading} "), app.palette.accent());
+    write_at(
+        buffer,
+        (place.x + 2, place.y),
+        &format!("{heading} "),
+        app.palette.accent(),
+    );
 }
 
 /// How much of the conversation is out of sight below, in the line between chat and draft.
@@ -85,11 +103,19 @@ fn draw_below(frame: &mut Frame, app: &App, layout: &Layout) {
     if below == 0 {
         return;
     }
-    let key = app.keymap.hint(Action::ScrollToEnd).map_or_else(String::new, |key| format!(" · {key}"));
+    let key = app
+        .keymap
+        .hint(Action::ScrollToEnd)
+        .map_or_else(String::new, |key| format!(" · {key}"));
     let note = format!(" ↓ {} more{key} ", format::count(below as u64));
     let room = usize::from(layout.chat.width).saturating_sub(2);
     let at = (layout.chat.x + 1, layout.divider);
-    write_at(frame.buffer_mut(), at, &text::fit(&note, room), app.palette.busy());
+    write_at(
+        frame.buffer_mut(),
+        at,
+        &text::fit(&note, room),
+        app.palette.busy(),
+    );
 }
 
 /// A line across an area of one row.

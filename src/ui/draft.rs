@@ -26,7 +26,11 @@ pub fn draw(frame: &mut Frame, app: &App, layout: &Layout) {
     let view = app.composer.view(width, area.height);
     let is_empty = app.composer.is_empty();
     let lines = view.lines.into_iter().enumerate().map(|(index, row)| {
-        let sign = if index == 0 && view.first_row == 0 { "> " } else { "  " };
+        let sign = if index == 0 && view.first_row == 0 {
+            "> "
+        } else {
+            "  "
+        };
         let text = if is_empty {
             let hint = text::fit("Type a message, or / for commands", usize::from(width));
             Span::styled(hint, app.palette.dim())
@@ -54,8 +58,16 @@ fn draw_completion(frame: &mut Frame, app: &App, layout: &Layout) {
         return;
     }
     let first = (selected + 1).saturating_sub(rows);
-    let names = items.iter().map(|(name, _)| text::width(name)).max().unwrap_or(0);
-    let words = items.iter().map(|(_, words)| text::width(words)).max().unwrap_or(0);
+    let names = items
+        .iter()
+        .map(|(name, _)| text::width(name))
+        .max()
+        .unwrap_or(0);
+    let words = items
+        .iter()
+        .map(|(_, words)| text::width(words))
+        .max()
+        .unwrap_or(0);
     let wanted = u16::try_from(names + words + 6).unwrap_or(u16::MAX);
     let width = wanted.min(layout.chat.width);
     let height = u16::try_from(rows).unwrap_or(0) + 2;
@@ -63,9 +75,20 @@ fn draw_completion(frame: &mut Frame, app: &App, layout: &Layout) {
     frame.render_widget(Clear, area);
     border::draw_box(frame.buffer_mut(), area, app.palette.dim());
     let inside = Rect::new(area.x + 1, area.y + 1, width.saturating_sub(2), height - 2);
-    let lines = items.iter().enumerate().skip(first).map(|(index, (name, words))| {
-        let row = left(&format!(" {}  {words}", left(name, names)), usize::from(inside.width));
-        if index == *selected { Line::styled(row, app.palette.chosen()) } else { Line::raw(row) }
-    });
+    let lines = items
+        .iter()
+        .enumerate()
+        .skip(first)
+        .map(|(index, (name, words))| {
+            let row = left(
+                &format!(" {}  {words}", left(name, names)),
+                usize::from(inside.width),
+            );
+            if index == *selected {
+                Line::styled(row, app.palette.chosen())
+            } else {
+                Line::raw(row)
+            }
+        });
     put_lines(frame, inside, lines.take(rows));
 }

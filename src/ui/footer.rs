@@ -19,8 +19,13 @@ pub fn draw(frame: &mut Frame, app: &App, layout: &Layout) {
     draw_row(frame, app, layout, (&left, &hints(app)));
 }
 
-/// Facts at the left and keys at the right of the last row, as many as fit; keys go first.
-pub fn draw_row(frame: &mut Frame, app: &App, layout: &Layout, (left, right): (&[String], &[String])) {
+/// Facts at the left and keys at the right of the last row, as many as fit.
+pub fn draw_row(
+    frame: &mut Frame,
+    app: &App,
+    layout: &Layout,
+    (left, right): (&[String], &[String]),
+) {
     let width = usize::from(layout.footer.width);
     // Corners, lines and spaces round both texts.
     let (corner, around) = match layout.class {
@@ -28,9 +33,11 @@ pub fn draw_row(frame: &mut Frame, app: &App, layout: &Layout, (left, right): (&
         Class::Medium | Class::Wide => ("└", 7),
     };
     let room = width.saturating_sub(around);
+    // The first fact and the first two keys stay longest, then the other facts, then the other keys.
     let first = left.first().map_or(0, |fact| text::width(fact));
-    let right = join_fitting(right, room.saturating_sub(first));
-    let left = join_fitting(left, room.saturating_sub(text::width(&right)));
+    let keys = join_fitting(&right[..right.len().min(2)], room.saturating_sub(first));
+    let left = join_fitting(left, room.saturating_sub(text::width(&keys)));
+    let right = join_fitting(right, room.saturating_sub(text::width(&left)));
     let dim = app.palette.dim();
     let fill = room - text::width(&left) - text::width(&right);
     let line = if corner.is_empty() {
@@ -42,7 +49,11 @@ pub fn draw_row(frame: &mut Frame, app: &App, layout: &Layout, (left, right): (&
     } else {
         Line::from(vec![
             Span::styled(corner, dim),
-            Span::raw(format!(" {left} ")),
+            if left.is_empty() {
+                Span::styled("──", dim)
+            } else {
+                Span::raw(format!(" {left} "))
+            },
             Span::styled("─".repeat(fill), dim),
             Span::styled(format!(" {right} "), dim),
             Span::styled("─┘", dim),
@@ -72,13 +83,21 @@ fn hints(app: &App) -> Vec<String> {
     let key = |action, does: &str| app.keymap.hint(action).map(|key| format!("{key} {does}"));
     let loading = matches!(app.engine, EngineState::Loading(_));
     let keys = match app.turn {
-        Turn::Idle if loading => {
-            [key(Action::Send, "queue"), key(Action::Interrupt, "stop"), key(Action::Help, "help")]
-        }
-        Turn::Idle => [key(Action::Send, "send"), key(Action::Newline, "line"), key(Action::Help, "help")],
-        Turn::Waiting(_) | Turn::Prefill(_) | Turn::Decoding(_) | Turn::Stopping(_) => {
-            [key(Action::Send, "queue"), key(Action::Stop, "stop"), key(Action::Help, "help")]
-        }
+        Turn::Idle if loading => [
+            key(Action::Send, "queue"),
+            key(Action::Interrupt, "stop"),
+            key(Action::Help, "help"),
+        ],
+        Turn::Idle => [
+            key(Action::Send, "send"),
+            key(Action::Help, "help"),
+            key(Action::Newline, "new line"),
+        ],
+        Turn::Waiting(_) | Turn::Prefill(_) | Turn::Decoding(_) | Turn::Stopping(_) => [
+            key(Action::Send, "queue"),
+            key(Action::Stop, "stop"),
+            key(Action::Help, "help"),
+        ],
     };
     keys.into_iter().flatten().collect()
 }

@@ -2,7 +2,6 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::app::App;
@@ -13,48 +12,64 @@ use crate::models::discover::FoundModel;
 use crate::text;
 
 use super::pages::draw_page;
-use super::parts::{bar, left, right};
+use super::parts::{bar, left, right, signed};
 use super::title::fetched;
 use super::{format, put_lines};
 
 /// Cells of a size, a quantisation and a place at the right of a model's name.
 const COLUMNS: [usize; 3] = [10, 9, 10];
 
+/// The least cells of a name beside them.
+const LEAST_NAME: usize = 16;
+
 /// Draws the models of this machine.
 pub fn draw_picker(frame: &mut Frame, app: &App, picker: &Picker) {
-    let keys = [(Action::Accept, "load"), (Action::ListUp, "up"), (Action::ListDown, "down"), (Action::Close, "close")];
+    let keys = [
+        (Action::Accept, "load"),
+        (Action::ListUp, "up"),
+        (Action::ListDown, "down"),
+        (Action::Close, "close"),
+    ];
     let page = draw_page(frame, app, "Models on this machine", &keys);
     let width = usize::from(page.width);
-    let mut head = picker.error.as_ref().map_or_else(Vec::new, |error| error_lines(app, error, width));
+    let mut head = picker
+        .error
+        .as_ref()
+        .map_or_else(Vec::new, |error| error_lines(app, error, width));
     match (picker.scan, app.models.is_empty()) {
         (Scan::Running, true) => head.push(Line::styled("Looking for models …", app.palette.dim())),
         (Scan::Done, true) => head.push(Line::raw("There is no model on this machine yet.")),
         (Scan::Running | Scan::Done, false) => {}
     }
-    let mut rows: Vec<String> = app.models.iter().map(|model| model_row(model, width)).collect();
+    let mut rows: Vec<String> = app
+        .models
+        .iter()
+        .map(|model| model_row(model, width))
+        .collect();
     rows.push("Fetch a model …".to_owned());
     draw_rows(frame, app, page, head, (&rows, picker.selected));
 }
 
 fn error_lines(app: &App, error: &EngineError, width: usize) -> Vec<Line<'static>> {
-    let styled = |text: &str, style: Style| {
-        text::wrap(text, width).into_iter().map(move |row| Line::styled(row, style)).collect::<Vec<_>>()
-    };
-    let mut lines = styled(&format!("! {}", error.message), app.palette.error());
+    let mut lines = signed(("! ", app.palette.error()), &error.message, width);
     if !error.hint.is_empty() {
-        lines.extend(styled(&format!("  {}", error.hint), app.palette.text()));
+        lines.extend(signed(("  ", app.palette.text()), &error.hint, width));
     }
     lines.push(Line::default());
     lines
 }
 
 fn model_row(model: &FoundModel, width: usize) -> String {
-    let columns = [format::bytes(model.bytes), model.quantization.clone(), model.source.clone()];
+    let columns = [
+        right(&format::bytes(model.bytes), COLUMNS[0]),
+        left(&model.quantization, COLUMNS[1]),
+        left(&model.source, COLUMNS[2]),
+    ];
     let mut tail = String::new();
-    for (text, cells) in columns.iter().zip(COLUMNS) {
-        if text::width(&tail) + cells + 1 + 16 <= width {
-            tail.push(' ');
-            tail += &if tail.len() == 1 { right(text, cells) } else { format!(" {}", left(text, cells)) };
+    for column in columns {
+        if text::width(&tail) + text::width(&column) + 2 + LEAST_NAME <= width {
+            tail.push_str("  ");
+            tail.push_str(&column);
         }
     }
     let name = left(&model.name, width.saturating_sub(text::width(&tail) + 2));
@@ -72,7 +87,11 @@ fn draw_rows(
     head.truncate(usize::from(page.height / 2));
     let above = u16::try_from(head.len()).unwrap_or(0);
     put_lines(frame, page, head);
-    let area = Rect { y: page.y + above, height: page.height - above, ..page };
+    let area = Rect {
+        y: page.y + above,
+        height: page.height - above,
+        ..page
+    };
     let first = (selected + 1).saturating_sub(usize::from(area.height));
     let width = usize::from(area.width);
     let lines = rows.iter().enumerate().skip(first).map(|(index, row)| {
@@ -122,7 +141,10 @@ pub fn draw_catalogue(frame: &mut Frame, app: &App, selected: usize) {
 
 fn offer_lines(app: &App, selected: usize, width: usize) -> Vec<Line<'static>> {
     if app.offers.is_empty() {
-        return vec![Line::styled("There is nothing to fetch.", app.palette.dim())];
+        return vec![Line::styled(
+            "There is nothing to fetch.",
+            app.palette.dim(),
+        )];
     }
     let mut lines = Vec::new();
     for (index, offer) in app.offers.iter().enumerate() {
@@ -130,7 +152,10 @@ fn offer_lines(app: &App, selected: usize, width: usize) -> Vec<Line<'static>> {
         if index == selected {
             let about = format!("{} ({})", offer.description, offer.licence);
             let rows = text::wrap(&about, width.saturating_sub(4));
-            lines.extend(rows.into_iter().map(|row| Line::styled(format!("    {row}"), app.palette.dim())));
+            lines.extend(
+                rows.into_iter()
+                    .map(|row| Line::styled(format!("    {row}"), app.palette.dim())),
+            );
         }
     }
     lines
@@ -139,14 +164,28 @@ fn offer_lines(app: &App, selected: usize, width: usize) -> Vec<Line<'static>> {
 fn offer_row(app: &App, offer: &Offer, (chosen, width): (bool, usize)) -> Line<'static> {
     let size = right(&format::bytes(offer.bytes), 10);
     let sign = if chosen { "▸ " } else { "  " };
-    let row = format!("{sign}{}{size}", left(&offer.title, width.saturating_sub(12)));
-    if chosen { Line::styled(row, app.palette.chosen()) } else { Line::raw(row) }
+    let row = format!(
+        "{sign}{}{size}",
+        left(&offer.title, width.saturating_sub(12))
+    );
+    if chosen {
+        Line::styled(row, app.palette.chosen())
+    } else {
+        Line::raw(row)
+    }
 }
 
 fn download_lines(app: &App, download: &Download, width: usize) -> Vec<Line<'static>> {
-    let title = app.offers.iter().find(|offer| offer.name == download.name).map(|offer| offer.title.as_str());
+    let title = app
+        .offers
+        .iter()
+        .find(|offer| offer.name == download.name)
+        .map(|offer| offer.title.as_str());
     let mut lines = vec![
-        Line::styled(text::fit(title.unwrap_or(&download.name), width), app.palette.strong()),
+        Line::styled(
+            text::fit(title.unwrap_or(&download.name), width),
+            app.palette.strong(),
+        ),
         Line::default(),
     ];
     match &download.stage {
@@ -154,37 +193,57 @@ fn download_lines(app: &App, download: &Download, width: usize) -> Vec<Line<'sta
             lines.push(Line::styled("Connecting …", app.palette.busy()));
         }
         DownloadStage::Connecting { source } => {
-            lines.push(Line::styled(text::fit(&format!("Connecting to {source} …"), width), app.palette.busy()));
+            lines.push(Line::styled(
+                text::fit(&format!("Connecting to {source} …"), width),
+                app.palette.busy(),
+            ));
         }
         DownloadStage::Fetching { done, total, began } => {
             let (full, rest) = bar(fetched(*done, *total), width.saturating_sub(7).min(60));
             lines.push(Line::from(vec![
                 Span::styled(full, app.palette.good()),
                 Span::styled(rest, app.palette.dim()),
-                Span::raw(right(&format!("{:.0} %", fetched(*done, *total) * 100.0), 6)),
+                Span::raw(right(
+                    &format!("{:.0} %", fetched(*done, *total) * 100.0),
+                    6,
+                )),
             ]));
             let facts = fetch_facts(app, (*done, *total), *began);
             lines.push(Line::raw(super::parts::join_fitting(&facts, width)));
         }
         DownloadStage::Verifying => {
-            lines.push(Line::styled("All bytes are here; checking their SHA-256 …", app.palette.busy()));
+            lines.push(Line::styled(
+                "All bytes are here; checking their SHA-256 …",
+                app.palette.busy(),
+            ));
         }
         DownloadStage::Failed { message } => {
-            let rows = text::wrap(&format!("! {message}"), width);
-            lines.extend(rows.into_iter().map(|row| Line::styled(row, app.palette.error())));
+            lines.extend(signed(("! ", app.palette.error()), message, width));
         }
     }
     lines
 }
 
-fn fetch_facts(app: &App, (done, total): (u64, u64), began: (crate::clock::Timestamp, u64)) -> Vec<String> {
-    let mut facts = vec![format!("{} of {}", format::bytes(done), format::bytes(total))];
+fn fetch_facts(
+    app: &App,
+    (done, total): (u64, u64),
+    began: (crate::clock::Timestamp, u64),
+) -> Vec<String> {
+    let mut facts = vec![format!(
+        "{} of {}",
+        format::bytes(done),
+        format::bytes(total)
+    )];
     let seconds = app.now.since(began.0).as_secs_f64();
     let fresh = done.saturating_sub(began.1) as f64;
     if seconds > 0.0 && fresh > 0.0 {
         let rate = fresh / seconds;
-        let left = std::time::Duration::from_secs_f64((total.saturating_sub(done) as f64 / rate).min(1e9));
-        facts.push(format!("{}/s", format::bytes(super::format::whole_bytes(rate))));
+        let left =
+            std::time::Duration::from_secs_f64((total.saturating_sub(done) as f64 / rate).min(1e9));
+        facts.push(format!(
+            "{}/s",
+            format::bytes(super::format::whole_bytes(rate))
+        ));
         facts.push(format!("≈{} left", format::wait(left)));
     }
     facts

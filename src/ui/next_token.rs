@@ -30,7 +30,12 @@ pub fn lines(app: &App, width: usize) -> Vec<Line<'static>> {
     if !token.alternatives.iter().any(|other| other.id == token.id) {
         lines.push(outsider(app, token, bar));
     }
-    lines.extend(token.alternatives.iter().map(|other| row(app, token, other, bar)));
+    lines.extend(
+        token
+            .alternatives
+            .iter()
+            .map(|other| row(app, token, other, bar)),
+    );
     lines
 }
 
@@ -44,14 +49,24 @@ fn row(app: &App, token: &SampledToken, other: &Alternative, bar: usize) -> Line
     };
     let drawn = cells(f64::from(other.chance), bar);
     let thought = cells(f64::from(other.probability), bar).max(drawn);
-    let chance = if removed { "cut".into() } else { percent(other.chance) };
+    let chance = if removed {
+        "cut".into()
+    } else {
+        percent(other.chance)
+    };
     Line::from(vec![
-        Span::styled(format!("{sign}{} ", left(&quoted(&other.text), TEXT)), style),
+        Span::styled(
+            format!("{sign}{} ", left(&quoted(&other.text), TEXT)),
+            style,
+        ),
         Span::styled("█".repeat(drawn), app.palette.good()),
         Span::styled("░".repeat(thought - drawn), app.palette.dim()),
         Span::raw(" ".repeat(bar - thought)),
         Span::styled(right(&chance, PERCENT), style),
-        Span::styled(right(&percent(other.probability), PERCENT), app.palette.dim()),
+        Span::styled(
+            right(&percent(other.probability), PERCENT),
+            app.palette.dim(),
+        ),
     ])
 }
 
@@ -64,7 +79,10 @@ fn outsider(app: &App, token: &SampledToken, bar: usize) -> Line<'static> {
         Span::styled("░".repeat(thought), app.palette.dim()),
         Span::raw(" ".repeat(bar - thought)),
         Span::styled(right(NONE, PERCENT), app.palette.accent()),
-        Span::styled(right(&percent(token.probability), PERCENT), app.palette.dim()),
+        Span::styled(
+            right(&percent(token.probability), PERCENT),
+            app.palette.dim(),
+        ),
     ])
 }
 

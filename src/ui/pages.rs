@@ -28,7 +28,10 @@ pub fn draw_page(frame: &mut Frame, app: &App, heading: &str, keys: &[(Action, &
             border::draw_box(buffer, around, dim);
         }
     }
-    let heading = format!(" {} ", text::fit(heading, usize::from(layout.screen.width.saturating_sub(6))));
+    let heading = format!(
+        " {} ",
+        text::fit(heading, usize::from(layout.screen.width.saturating_sub(6)))
+    );
     border::write_at(buffer, (2, top), &heading, app.palette.accent());
     let hints: Vec<String> = keys
         .iter()
@@ -53,8 +56,18 @@ pub fn draw_help(frame: &mut Frame, app: &App, top: usize) {
     let top = top.min(help::last_top(page));
     let width = page.width / u16::try_from(halves).unwrap_or(1);
     for (half, rows) in (0u16..).zip(rows.chunks(tall)) {
-        let area = Rect { x: page.x + half * width, width, ..page };
-        put_lines(frame, area, rows.iter().skip(top).map(|row| help_line(app, row, usize::from(width))));
+        let area = Rect {
+            x: page.x + half * width,
+            width,
+            ..page
+        };
+        put_lines(
+            frame,
+            area,
+            rows.iter()
+                .skip(top)
+                .map(|row| help_line(app, row, usize::from(width))),
+        );
     }
 }
 
@@ -66,7 +79,10 @@ fn help_line(app: &App, row: &Row, width: usize) -> Line<'static> {
             let column = (width * 2 / 5).clamp(12, 30);
             Line::from(vec![
                 Span::styled(left(keys, column), app.palette.strong()),
-                Span::raw(format!(" {}", text::fit(does, width.saturating_sub(column + 2)))),
+                Span::raw(format!(
+                    " {}",
+                    text::fit(does, width.saturating_sub(column + 2))
+                )),
             ])
         }
     }
@@ -74,13 +90,25 @@ fn help_line(app: &App, row: &Row, width: usize) -> Line<'static> {
 
 /// Draws the log, `below` of its latest lines left out.
 pub fn draw_log(frame: &mut Frame, app: &App, below: usize) {
-    let keys = [(Action::Close, "close"), (Action::ListUp, "older"), (Action::ListDown, "newer")];
-    let heading = if below == 0 { "Log".to_owned() } else { format!("Log · {below} newer below") };
+    let keys = [
+        (Action::Close, "close"),
+        (Action::ListUp, "older"),
+        (Action::ListDown, "newer"),
+    ];
+    let heading = if below == 0 {
+        "Log".to_owned()
+    } else {
+        format!("Log · {below} newer below")
+    };
     let page = draw_page(frame, app, &heading, &keys);
     let width = usize::from(page.width);
     let height = usize::from(page.height);
     if app.log.is_empty() {
-        put_lines(frame, page, [Line::styled("Nothing was logged yet.", app.palette.dim())]);
+        put_lines(
+            frame,
+            page,
+            [Line::styled("Nothing was logged yet.", app.palette.dim())],
+        );
         return;
     }
     let mut rows: Vec<Line> = Vec::new();

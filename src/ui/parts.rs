@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
 use crate::text;
 
 /// What stands between two facts.
@@ -20,7 +23,7 @@ pub fn bar(share: f64, width: usize) -> (String, String) {
     reason = "a share between 0 and 1 of a number of cells"
 )]
 pub fn cells(share: f64, width: usize) -> usize {
-    if !(share > 0.0) || width == 0 {
+    if share.is_nan() || share <= 0.0 || width == 0 {
         return 0;
     }
     if share >= 1.0 {
@@ -31,7 +34,11 @@ pub fn cells(share: f64, width: usize) -> usize {
 
 /// A part of a whole, from 0 to 1.
 pub fn share(part: u32, whole: u32) -> f64 {
-    if whole == 0 { 0.0 } else { (f64::from(part) / f64::from(whole)).clamp(0.0, 1.0) }
+    if whole == 0 {
+        0.0
+    } else {
+        (f64::from(part) / f64::from(whole)).clamp(0.0, 1.0)
+    }
 }
 
 /// The latest rates, each as high as its share of the highest one.
@@ -47,7 +54,9 @@ pub fn sparkline(rates: &VecDeque<f64>, width: usize) -> String {
     if highest <= 0.0 {
         return String::new();
     }
-    shown.map(|rate| STEPS[((rate / highest * 7.0).round() as usize).min(7)]).collect()
+    shown
+        .map(|rate| STEPS[((rate / highest * 7.0).round() as usize).min(7)])
+        .collect()
 }
 
 /// As many facts, from the first on, as fit into `width` cells.
@@ -55,11 +64,12 @@ pub fn join_fitting(facts: &[String], width: usize) -> String {
     let mut line = String::new();
     for fact in facts {
         let gap = if line.is_empty() { "" } else { DOT };
-        if text::width(&line) + text::width(gap) + text::width(fact) > width {
+        let fact = text::visible_line(fact);
+        if text::width(&line) + text::width(gap) + text::width(&fact) > width {
             break;
         }
         line.push_str(gap);
-        line.push_str(fact);
+        line.push_str(&fact);
     }
     line
 }
@@ -68,15 +78,28 @@ pub fn join_fitting(facts: &[String], width: usize) -> String {
 pub fn wrap_facts(facts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for fact in facts {
+        let fact = text::fit(fact, width);
         match lines.last_mut() {
-            Some(last) if text::width(last) + text::width(DOT) + text::width(fact) <= width => {
+            Some(last) if text::width(last) + text::width(DOT) + text::width(&fact) <= width => {
                 last.push_str(DOT);
-                last.push_str(fact);
+                last.push_str(&fact);
             }
-            _ => lines.push(text::fit(fact, width)),
+            _ => lines.push(fact),
         }
     }
     lines
+}
+
+/// Text in lines of at most `width` cells behind a sign of two cells, which the first line alone shows.
+pub fn signed(sign: (&'static str, Style), text: &str, width: usize) -> Vec<Line<'static>> {
+    let rows = text::wrap(text, width.saturating_sub(2))
+        .into_iter()
+        .enumerate();
+    rows.map(|(index, row)| {
+        let sign = if index == 0 { sign } else { ("  ", sign.1) };
+        Line::from(vec![Span::styled(sign.0, sign.1), Span::raw(row)])
+    })
+    .collect()
 }
 
 /// The text in exactly `width` cells, at the left.
@@ -97,23 +120,34 @@ mod tests {
 
     #[test]
     fn a_bar_is_empty_only_at_nothing_and_full_only_at_the_whole() {
-        assert_eq!([0.0, 0.001, 0.5, 0.999, 1.0, 7.0, f64::NAN].map(|share| cells(share, 10)), [
-            0, 1, 5, 9, 10, 10, 0
-        ]);
+        assert_eq!(
+            [0.0, 0.001, 0.5, 0.999, 1.0, 7.0, f64::NAN].map(|share| cells(share, 10)),
+            [0, 1, 5, 9, 10, 10, 0]
+        );
         assert_eq!(bar(0.3, 10), ("███".into(), "░░░░░░░".into()));
         assert_eq!([cells(0.5, 0), cells(0.1, 1)], [0, 1]);
     }
 
     #[test]
     fn a_sparkline_shows_the_latest_rates_against_the_highest() {
-        assert_eq!(sparkline(&VecDeque::from([400.0, 10.0, 50.0, 100.0]), 3), "▂▅█");
+        assert_eq!(
+            sparkline(&VecDeque::from([400.0, 10.0, 50.0, 100.0]), 3),
+            "▂▅█"
+        );
         assert_eq!(sparkline(&VecDeque::new(), 3), "");
     }
 
     #[test]
     fn facts_are_dropped_or_wrapped_whole() {
-        let facts = ["reused 1,147".to_owned(), "read 57".to_owned(), "saved 6.0 s".to_owned()];
+        let facts = [
+            "reused 1,147".to_owned(),
+            "read 57".to_owned(),
+            "saved 6.0 s".to_owned(),
+        ];
         assert_eq!(join_fitting(&facts, 24), "reused 1,147 · read 57");
-        assert_eq!(wrap_facts(&facts, 24), ["reused 1,147 · read 57", "saved 6.0 s"]);
+        assert_eq!(
+            wrap_facts(&facts, 24),
+            ["reused 1,147 · read 57", "saved 6.0 s"]
+        );
     }
 }

@@ -18,17 +18,38 @@ pub fn draw(frame: &mut Frame, app: &App, layout: &Layout) {
     }
     let width = usize::from(layout.side.width).saturating_sub(2);
     let mut y = layout.side.y - 1;
-    for (heading, lines) in [("Speed", speed::lines(app, width)), ("KV cache", cache::lines(app, width))] {
+    for (heading, lines) in [
+        ("Speed", speed::lines(app, width)),
+        ("KV cache", cache::lines(app, width)),
+    ] {
         let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
         if y + 1 + rows > layout.side.bottom() && y >= layout.side.y {
             return;
         }
-        border::draw_heading(frame, app, Rect { y, height: 1, ..layout.side }, heading);
+        border::draw_heading(
+            frame,
+            app,
+            Rect {
+                y,
+                height: 1,
+                ..layout.side
+            },
+            heading,
+        );
         put_lines(frame, inside(layout, y + 1), lines);
         y = (y + 1 + rows).min(layout.side.bottom());
     }
     if y + 1 + LEAST_TOKENS <= layout.side.bottom() {
-        border::draw_heading(frame, app, Rect { y, height: 1, ..layout.side }, "Next token");
+        border::draw_heading(
+            frame,
+            app,
+            Rect {
+                y,
+                height: 1,
+                ..layout.side
+            },
+            "Next token",
+        );
         put_lines(frame, inside(layout, y + 1), next_token::lines(app, width));
     }
 }

@@ -22,17 +22,29 @@ pub fn draw(frame: &mut Frame, app: &App, area: Rect) {
 
 fn speed(app: &App, width: usize) -> Line<'static> {
     let meter = &app.meter;
-    let rate = |rate: Option<f64>| rate.map_or(NONE.into(), |rate| format!("{} tok/s", format::rate(rate)));
+    let rate = |rate: Option<f64>| {
+        rate.map_or(NONE.into(), |rate| format!("{} tok/s", format::rate(rate)))
+    };
     if let (Turn::Prefill(_), Some((progress, _))) = (app.turn, &meter.prefill) {
         let (full, rest) = bar(share(progress.read_tokens, progress.to_read_tokens), BAR);
-        let (read, all) = (format::count(progress.read_tokens), format::count(progress.to_read_tokens));
+        let (read, all) = (
+            format::count(progress.read_tokens),
+            format::count(progress.to_read_tokens),
+        );
         let mut facts = vec![format!("{read} / {all}"), rate(meter.prefill_tok_s())];
-        facts.extend(meter.prefill_left(app.now).map(|wait| format!("≈{} left", format::wait(wait))));
+        facts.extend(
+            meter
+                .prefill_left(app.now)
+                .map(|wait| format!("≈{} left", format::wait(wait))),
+        );
         return Line::from(vec![
             Span::styled(" read ", app.palette.dim()),
             Span::styled(full, app.palette.busy()),
             Span::styled(rest, app.palette.dim()),
-            Span::raw(format!(" {}", join_fitting(&facts, width.saturating_sub(BAR + 6)))),
+            Span::raw(format!(
+                " {}",
+                join_fitting(&facts, width.saturating_sub(BAR + 6))
+            )),
         ]);
     }
     let mut facts = vec![
@@ -43,12 +55,22 @@ fn speed(app: &App, width: usize) -> Line<'static> {
     if meter.generated > 0 {
         facts.push(format!("{} tok", format::count(meter.generated)));
     }
-    facts.extend(meter.gaps().map(|gaps| format!("p95 {} ms", format::bare_millis(gaps.p95))));
+    facts.extend(
+        meter
+            .gaps()
+            .map(|gaps| format!("p95 {} ms", format::bare_millis(gaps.p95))),
+    );
     Line::raw(format!(" {}", join_fitting(&facts, width)))
 }
 
 fn cells(app: &App, width: usize) -> Line<'static> {
     let (used, size) = (cache::used(app), app.cache.size);
+    if size == 0 {
+        return Line::from(vec![
+            Span::styled(" KV   ", app.palette.dim()),
+            Span::raw(NONE),
+        ]);
+    }
     let (full, rest) = bar(share(used, size), BAR);
     let mut facts = vec![
         format!("{} / {}", format::count(used), format::count(size)),
@@ -62,7 +84,10 @@ fn cells(app: &App, width: usize) -> Line<'static> {
         Span::styled(" KV   ", app.palette.dim()),
         Span::styled(full, app.palette.accent()),
         Span::styled(rest, app.palette.dim()),
-        Span::raw(format!(" {}", fitting(&facts, width.saturating_sub(BAR + 6)))),
+        Span::raw(format!(
+            " {}",
+            fitting(&facts, width.saturating_sub(BAR + 6))
+        )),
     ])
 }
 

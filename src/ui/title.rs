@@ -31,7 +31,9 @@ pub fn draw(frame: &mut Frame, app: &App, area: Rect) {
             spans.push(Span::styled(name, app.palette.strong()));
         }
     }
-    spans.push(Span::raw(" ".repeat(width.saturating_sub(used + text::width(&state) + 1))));
+    spans.push(Span::raw(
+        " ".repeat(width.saturating_sub(used + text::width(&state) + 1)),
+    ));
     spans.push(Span::styled(state, style));
     put_lines(frame, area, [Line::from(spans)]);
 }
@@ -40,9 +42,12 @@ fn model(app: &App) -> String {
     match &app.engine {
         EngineState::Ready(facts) if facts.quantization.is_empty() => facts.name.clone(),
         EngineState::Ready(facts) => format!("{}{DOT}{}", facts.name, facts.quantization),
-        EngineState::Loading(load) => {
-            load.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-        }
+        EngineState::Loading(load) => load
+            .path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
         EngineState::NoModel | EngineState::Failed(_) => String::new(),
     }
 }
@@ -53,12 +58,19 @@ fn phase(app: &App, width: usize) -> (&'static str, String, Style) {
         (EngineState::Loading(load), _) if load.wish == Wish::Stopped => {
             ("■", "stopping".into(), palette.busy())
         }
-        (EngineState::Loading(load), _) => {
-            ("◌", format!("loading {:.0} %", load.progress.clamp(0.0, 1.0) * 100.0), palette.busy())
-        }
+        (EngineState::Loading(load), _) => (
+            "◌",
+            format!("loading {:.0} %", load.progress.clamp(0.0, 1.0) * 100.0),
+            palette.busy(),
+        ),
         (EngineState::NoModel | EngineState::Failed(_), _) => match &app.download {
             Some(download) => ("↓", downloading(download), palette.busy()),
-            None => ("○", "no model".into(), palette.dim()),
+            None => match app.engine {
+                EngineState::Failed(_) => ("!", "no model".into(), palette.error()),
+                EngineState::NoModel | EngineState::Loading(_) | EngineState::Ready(_) => {
+                    ("○", "no model".into(), palette.dim())
+                }
+            },
         },
         (EngineState::Ready(_), Turn::Idle) => ("○", "idle".into(), palette.dim()),
         (EngineState::Ready(_), Turn::Waiting(_)) => ("◌", "preparing".into(), palette.busy()),
@@ -72,12 +84,15 @@ fn reading(app: &App, width: usize) -> String {
     let Some((progress, _)) = &app.meter.prefill else {
         return "reading".into();
     };
-    let mut words =
-        format!("reading {}/{}", format::count(progress.read_tokens), format::count(progress.to_read_tokens));
-    if let Some(left) = app.meter.prefill_left(app.now).filter(|_| width >= 36) {
-        words += &format!("{DOT}≈{} left", format::wait(left));
+    let words = format!(
+        "reading {}/{}",
+        format::count(progress.read_tokens),
+        format::count(progress.to_read_tokens)
+    );
+    match app.meter.prefill_left(app.now) {
+        Some(left) if width >= 36 => format!("{words}{DOT}≈{} left", format::wait(left)),
+        Some(_) | None => words,
     }
-    words
 }
 
 fn decoding(app: &App, width: usize) -> String {

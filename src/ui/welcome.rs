@@ -33,13 +33,23 @@ pub fn draw(frame: &mut Frame, app: &App, area: Rect) {
     };
     let count = u16::try_from(lines.len()).unwrap_or(u16::MAX);
     let top = area.height.saturating_sub(count) / 2;
-    let middle = Rect { y: area.y + top, height: area.height - top, ..area };
+    let middle = Rect {
+        y: area.y + top,
+        height: area.height - top,
+        ..area
+    };
     put_lines(frame, middle, lines.into_iter().map(Line::centered));
 }
 
 fn hint(app: &App, sentence: &str, width: usize) -> Line<'static> {
-    let key = app.keymap.hint(Action::Models).unwrap_or_else(|| "/model".into());
-    Line::styled(text::fit(&sentence.replace("{}", &key), width), app.palette.dim())
+    let key = app
+        .keymap
+        .hint(Action::Models)
+        .unwrap_or_else(|| "/model".into());
+    Line::styled(
+        text::fit(&sentence.replace("{}", &key), width),
+        app.palette.dim(),
+    )
 }
 
 fn loading(app: &App, load: &Load, width: usize) -> Vec<Line<'static>> {
@@ -79,14 +89,22 @@ fn model(app: &App, facts: &ModelFacts, width: usize) -> Vec<Line<'static>> {
         facts.architecture.clone(),
     ];
     let context = [
-        format!("context {} of {}", format::count(facts.context), format::count(facts.context_train)),
+        format!(
+            "context {} of {}",
+            format::count(facts.context),
+            format::count(facts.context_train)
+        ),
         format!("KV cache {}", format::bytes(facts.kv_capacity_bytes)),
         memory,
     ];
     let threads = [
         format!("threads {} decode", facts.threads_decode),
         format!("{} prefill", facts.threads_prefill),
-        format!("batch {}/{}", format::count(facts.batch), format::count(facts.ubatch)),
+        format!(
+            "batch {}/{}",
+            format::count(facts.batch),
+            format::count(facts.ubatch)
+        ),
     ];
     let mut lines = vec![
         Line::styled(text::fit(&facts.name, width), app.palette.accent()),
@@ -96,14 +114,19 @@ fn model(app: &App, facts: &ModelFacts, width: usize) -> Vec<Line<'static>> {
         lines.extend(styled(&wrap_facts(group, width), app.palette.text()));
     }
     lines.push(Line::default());
-    let help = app.keymap.hint(Action::Help).unwrap_or_else(|| "/help".into());
+    let help = app
+        .keymap
+        .hint(Action::Help)
+        .unwrap_or_else(|| "/help".into());
     let sentence = format!("Type a message. {help} shows keys and commands.");
     lines.extend(styled(&text::wrap(&sentence, width), app.palette.dim()));
     lines
 }
 
 fn styled(rows: &[String], style: Style) -> Vec<Line<'static>> {
-    rows.iter().map(|row| Line::styled(row.clone(), style)).collect()
+    rows.iter()
+        .map(|row| Line::styled(row.clone(), style))
+        .collect()
 }
 
 /// `135 M`, `1.24 B`
