@@ -36,14 +36,16 @@ use crate::text::transcript::Transcript;
 use crate::ui::palette::Palette;
 
 use conversation::Conversation;
-use layout::{Layout, Wanted};
+use layout::Layout;
 use log_ring::LogRing;
 use message::{Effect, Msg};
 use meter::Meter;
 pub use nearest::nearest;
 use settings::Settings;
 use slash::Completion;
-use state::{Download, EngineState, Notice, NoticeLevel, Offer, Overlay, Panels, Turn};
+use state::{
+    Download, EngineState, Notice, NoticeLevel, Offer, Overlay, Panels, Scan, Turn, Wanted,
+};
 
 /// How often the screen moves by itself while something runs.
 const TICK: Duration = Duration::from_millis(100);
@@ -76,7 +78,8 @@ pub struct App {
     pub(crate) offers: Vec<Offer>,
     pub(crate) download: Option<Download>,
     pub(crate) log: LogRing,
-    wanted_model: Option<String>,
+    pub(crate) scan: Scan,
+    pub(crate) wanted: Wanted,
     last_model: Option<PathBuf>,
     last_id: u64,
 }
@@ -115,7 +118,8 @@ impl App {
             offers: Vec::new(),
             download: None,
             log: LogRing::default(),
-            wanted_model: config.model.clone(),
+            scan: Scan::Done,
+            wanted: Wanted::Nothing,
             last_model: None,
             last_id: 0,
         };
@@ -143,13 +147,16 @@ impl App {
         self
     }
 
-    /// What to do first: load the configured model where it is a path, else look for the models of this machine.
+    /// What to do first: look for the models of this machine, and load the configured one
+    /// where it is a path.
     pub fn start(&mut self, now: Timestamp) -> Vec<Effect> {
         self.now = now;
-        let effects = match self.wanted_model.take() {
-            Some(model) => self.open_model(model),
-            None => vec![Effect::ScanModels],
-        };
+        self.wanted = Wanted::Any;
+        let mut effects = vec![self.search()];
+        if let Some(model) = self.config.model.clone() {
+            effects.extend(self.open_model(model));
+        }
+        effects.dedup();
         self.relayout();
         effects
     }
@@ -225,10 +232,13 @@ impl App {
     }
 
     fn failed(&mut self, id: RequestId, error: EngineError) -> Vec<Effect> {
-        match &self.engine {
-            EngineState::Loading(load) if load.id == id => self.load_failed(error),
-            _ if self.turn.is(id) => self.turn_failed(&error),
-            _ => Vec::new(),
+        let loading = matches!(&self.engine, EngineState::Loading(load) if load.id == id);
+        if loading {
+            self.load_failed(error)
+        } else if self.turn.is(id) {
+            self.turn_failed(&error)
+        } else {
+            Vec::new()
         }
     }
 
@@ -313,13 +323,13 @@ impl App {
     pub fn layout(&self) -> Layout {
         let width = Layout::composer_width(self.size, self.panels);
         let view = self.composer.view(width, Layout::composer_most(self.size));
-        let wanted = Wanted {
+        let contents = layout::Contents {
             size: self.size,
             panels: self.panels,
             notice_rows: crate::ui::notices::rows(self),
             composer_rows: u16::try_from(view.lines.len()).unwrap_or(u16::MAX),
         };
-        Layout::new(wanted)
+        Layout::new(contents)
     }
 
     fn relayout(&mut self) {

@@ -20,10 +20,8 @@ impl App {
         let action = self.keymap.action(key, self.context());
         if self.overlay == Some(Overlay::ConfirmQuit) {
             self.overlay = None;
-            return match action {
-                Some(Action::Interrupt) => vec![Effect::Quit],
-                _ => Vec::new(),
-            };
+            let again = action == Some(Action::Interrupt);
+            return again.then_some(Effect::Quit).into_iter().collect();
         }
         if let Some(action) = action {
             return self.act(action);

@@ -50,7 +50,7 @@ pub struct Layout {
 
 /// What the layout depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Contents {
     /// The terminal's columns and rows.
     pub size: (u16, u16),
     /// Whether figures are shown.
@@ -65,11 +65,14 @@ impl Layout {
     /// How much fits into this size.
     #[must_use]
     pub fn class((width, height): (u16, u16), panels: Panels) -> Class {
-        match panels {
-            _ if width < LEAST.0 || height < LEAST.1 => Class::TooSmall,
-            _ if width < 60 || height < 16 => Class::Small,
-            Panels::Shown if width >= 100 => Class::Wide,
-            Panels::Shown | Panels::Hidden => Class::Medium,
+        if width < LEAST.0 || height < LEAST.1 {
+            Class::TooSmall
+        } else if width < 60 || height < 16 {
+            Class::Small
+        } else if width < 100 || panels == Panels::Hidden {
+            Class::Medium
+        } else {
+            Class::Wide
         }
     }
 
@@ -91,12 +94,12 @@ impl Layout {
 
     /// Places everything.
     #[must_use]
-    pub fn new(wanted: Wanted) -> Layout {
-        let (width, height) = wanted.size;
-        let class = Layout::class(wanted.size, wanted.panels);
+    pub fn new(contents: Contents) -> Layout {
+        let (width, height) = contents.size;
+        let class = Layout::class(contents.size, contents.panels);
         let screen = Rect::new(0, 0, width, height);
         let framed = matches!(class, Class::Medium | Class::Wide);
-        let strip_rows = match (class, wanted.panels) {
+        let strip_rows = match (class, contents.panels) {
             (Class::Medium, Panels::Shown) => 2,
             (Class::TooSmall | Class::Small | Class::Wide, _) | (Class::Medium, Panels::Hidden) => {
                 0
@@ -105,11 +108,11 @@ impl Layout {
         let chat_top = 1 + strip_rows + u16::from(framed);
         // What is left beside title, strip, frame, divider, footer and one row of chat goes to draft and notices.
         let free = height.saturating_sub(chat_top + 3);
-        let composer_rows = wanted
+        let composer_rows = contents
             .composer_rows
-            .clamp(1, Layout::composer_most(wanted.size))
+            .clamp(1, Layout::composer_most(contents.size))
             .min(free);
-        let notice_rows = wanted
+        let notice_rows = contents
             .notice_rows
             .min(free.saturating_sub(composer_rows))
             .min(height / 4);
@@ -172,7 +175,7 @@ mod tests {
     use super::*;
 
     fn layout(width: u16, height: u16, panels: Panels) -> Layout {
-        Layout::new(Wanted {
+        Layout::new(Contents {
             size: (width, height),
             panels,
             notice_rows: 3,
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn the_draft_takes_a_third_of_the_screen_at_most() {
         assert_eq!(layout(80, 24, Panels::Shown).composer.height, 8);
-        let one = Wanted {
+        let one = Contents {
             size: (80, 24),
             panels: Panels::Shown,
             notice_rows: 0,

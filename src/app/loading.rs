@@ -10,24 +10,32 @@ use crate::models::download::DownloadEvent;
 use super::App;
 use super::message::Effect;
 use super::nearest;
-use super::state::{Download, DownloadStage, EngineState, Load, Overlay, Picker, Scan, Wish};
+use super::state::{
+    Download, DownloadStage, EngineState, Load, Overlay, Picker, Scan, Wanted, Wish,
+};
 
 impl App {
     /// Loads a model by its path or name; a name that is not known yet waits for the search.
     pub(super) fn open_model(&mut self, model: String) -> Vec<Effect> {
-        let is_path = model.contains(['/', '\\'])
-            || Path::new(&model)
-                .extension()
-                .is_some_and(|end| end == "gguf");
-        let found = self.models.iter().find(|found| found.name == model);
-        if let Some(path) = found.map(|found| found.path.clone()) {
+        let is_file = Path::new(&model)
+            .extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case("gguf"));
+        let is_place = model.starts_with(['/', '.', '~', '\\']);
+        let known = self.models.iter().find(|found| found.name == model);
+        if let Some(path) = known.map(|found| found.path.clone()) {
             self.load(path)
-        } else if is_path {
+        } else if is_file || is_place {
             self.load(PathBuf::from(model))
         } else {
-            self.wanted_model = Some(model);
-            vec![Effect::ScanModels]
+            self.wanted = Wanted::Named(model);
+            vec![self.search()]
         }
+    }
+
+    /// Looks for the models of this machine.
+    pub(super) fn search(&mut self) -> Effect {
+        self.scan = Scan::Running;
+        Effect::ScanModels
     }
 
     /// Loads a file. A running reply stops; what came of it stays.
@@ -42,6 +50,7 @@ impl App {
             wish: Wish::Wanted,
         });
         self.overlay = None;
+        self.wanted = Wanted::Nothing;
         let options = self.config.load.clone();
         effects.push(Effect::Engine(Command::Load { id, path, options }));
         effects
@@ -111,43 +120,34 @@ impl App {
             (None, _) | (_, None) => None,
         };
         let selected = selected.unwrap_or(0);
-        self.overlay = Some(Overlay::ModelPicker(Picker {
-            selected,
-            error,
-            scan: Scan::Running,
-        }));
-        vec![Effect::ScanModels]
+        self.overlay = Some(Overlay::ModelPicker(Picker { selected, error }));
+        self.wanted = Wanted::Nothing;
+        vec![self.search()]
     }
 
     pub(super) fn models_found(&mut self, models: Vec<FoundModel>) -> Vec<Effect> {
         self.models = models;
-        let rows = self.models.len();
+        self.scan = Scan::Done;
         if let Some(Overlay::ModelPicker(picker)) = &mut self.overlay {
-            picker.scan = Scan::Done;
-            picker.selected = picker.selected.min(rows);
+            picker.selected = picker.selected.min(self.models.len());
         }
-        if let Some(name) = self.wanted_model.take() {
-            return self.open_found(&name);
-        }
-        let is_empty_handed = matches!(self.engine, EngineState::NoModel);
-        match (self.models.as_slice(), &self.overlay) {
-            ([], None) if is_empty_handed => {
-                self.overlay = Some(Overlay::Catalogue { selected: 0 });
-                Vec::new()
-            }
-            ([only], None) if is_empty_handed => {
-                let path = only.path.clone();
-                self.load(path)
-            }
-            (_, None) if is_empty_handed => {
-                let picker = Picker {
-                    scan: Scan::Done,
-                    ..Picker::default()
-                };
-                self.overlay = Some(Overlay::ModelPicker(picker));
-                Vec::new()
-            }
-            _ => Vec::new(),
+        match std::mem::replace(&mut self.wanted, Wanted::Nothing) {
+            Wanted::Nothing => Vec::new(),
+            Wanted::Named(name) => self.open_found(&name),
+            Wanted::Any => match self.models.as_slice() {
+                [only] => {
+                    let path = only.path.clone();
+                    self.load(path)
+                }
+                several_or_none => {
+                    self.overlay = Some(if several_or_none.is_empty() {
+                        Overlay::Catalogue { selected: 0 }
+                    } else {
+                        Overlay::ModelPicker(Picker::default())
+                    });
+                    Vec::new()
+                }
+            },
         }
     }
 
@@ -168,6 +168,9 @@ impl App {
         if let Some(path) = found.map(|model| model.path.clone()) {
             return self.load(path);
         }
+        if name.contains('/') {
+            return self.load(PathBuf::from(name));
+        }
         let meant = nearest(name, self.models.iter().map(|model| model.name.as_str()))
             .map_or_else(String::new, |near| format!("Did you mean {near}?"));
         let error = EngineError::new(
@@ -181,7 +184,6 @@ impl App {
             self.overlay = Some(Overlay::ModelPicker(Picker {
                 selected: 0,
                 error: Some(error),
-                scan: Scan::Done,
             }));
         }
         Vec::new()
@@ -229,23 +231,16 @@ impl App {
         else {
             return Vec::new();
         };
-        download.stage = match (event, &download.stage) {
-            (DownloadEvent::Trying { source }, _) => DownloadStage::Connecting { source },
-            (DownloadEvent::Progress { done, total }, DownloadStage::Fetching { began, .. }) => {
-                DownloadStage::Fetching {
-                    done,
-                    total,
-                    began: *began,
-                }
-            }
-            (DownloadEvent::Progress { done, total }, _) => DownloadStage::Fetching {
+        download.stage = match event {
+            DownloadEvent::Trying { source } => DownloadStage::Connecting { source },
+            DownloadEvent::Progress { done, total } => DownloadStage::Fetching {
                 done,
                 total,
-                began: (now, done),
+                began: download.began().unwrap_or((now, done)),
             },
-            (DownloadEvent::Verifying, _) => DownloadStage::Verifying,
-            (DownloadEvent::Failed { message }, _) => DownloadStage::Failed { message },
-            (DownloadEvent::Done { path }, _) => return self.downloaded(path),
+            DownloadEvent::Verifying => DownloadStage::Verifying,
+            DownloadEvent::Failed { message } => DownloadStage::Failed { message },
+            DownloadEvent::Done { path } => return self.downloaded(path),
         };
         Vec::new()
     }
@@ -257,15 +252,18 @@ impl App {
             .take()
             .map(|download| download.name)
             .unwrap_or_default();
-        match (&self.engine, &self.overlay) {
-            (EngineState::NoModel | EngineState::Failed(_), _)
-            | (_, Some(Overlay::Catalogue { .. })) => self.load(path),
-            (EngineState::Loading(_) | EngineState::Ready(_), _) => {
-                self.tell(format!(
-                    "{name} is on this machine now; F4 shows the models."
-                ));
-                Vec::new()
+        let is_needed = match self.engine {
+            EngineState::NoModel | EngineState::Failed(_) => true,
+            EngineState::Loading(_) | EngineState::Ready(_) => {
+                matches!(self.overlay, Some(Overlay::Catalogue { .. }))
             }
+        };
+        if is_needed {
+            return self.load(path);
         }
+        self.tell(format!(
+            "{name} is on this machine now; F4 shows the models."
+        ));
+        Vec::new()
     }
 }

@@ -16,9 +16,9 @@ impl App {
     /// Moves the choice of a list or the text of a page, down where positive.
     pub(super) fn list_move(&mut self, rows: isize) {
         let (models, offers, log) = (self.models.len(), self.offers.len(), self.log.len());
-        let page = self.layout().page();
+        let help_end = help::last_top(&self.keymap, self.layout().page());
         match &mut self.overlay {
-            Some(Overlay::Help { top }) => *top = moved(*top, rows, help::last_top(page)),
+            Some(Overlay::Help { top }) => *top = moved(*top, rows, help_end),
             Some(Overlay::Log { below }) => {
                 *below = moved(*below, rows.saturating_neg(), log.saturating_sub(1));
             }

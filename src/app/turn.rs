@@ -9,7 +9,7 @@ use crate::engine::token::{PromptMessage, Role, TokenRun};
 use super::App;
 use super::message::Effect;
 use super::slash;
-use super::state::{Active, EngineState, Turn};
+use super::state::{Active, Turn};
 
 /// Temperatures nearer than this are the same.
 const SAME_TEMPERATURE: f32 = 1e-4;
@@ -76,24 +76,17 @@ impl App {
             .messages()
             .iter()
             .rposition(|message| message.role == Role::User);
-        match (&self.engine, self.turn, answerable) {
-            (EngineState::Ready(_), Turn::Idle, Some(last)) => {
-                self.conversation.truncate(last + 1);
-                vec![self.begin_turn()]
-            }
-            (EngineState::Ready(_), Turn::Idle, None) => {
-                self.tell("There is no message to answer again yet.");
-                Vec::new()
-            }
-            (EngineState::Ready(_), _, _) => {
-                self.tell("The reply is still coming; stop it first.");
-                Vec::new()
-            }
-            (EngineState::NoModel | EngineState::Loading(_) | EngineState::Failed(_), _, _) => {
-                self.tell("No model is loaded yet.");
-                Vec::new()
-            }
+        if self.facts().is_none() {
+            self.tell("No model is loaded yet.");
+        } else if self.turn != Turn::Idle {
+            self.tell("The reply is still coming; stop it first.");
+        } else if let Some(last) = answerable {
+            self.conversation.truncate(last + 1);
+            return vec![self.begin_turn()];
+        } else {
+            self.tell("There is no message to answer again yet.");
         }
+        Vec::new()
     }
 
     /// Stops the running reply; what came so far stays.

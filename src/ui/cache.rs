@@ -113,8 +113,9 @@ fn cells(app: &App, facts: &ModelFacts, width: usize) -> Vec<Line<'static>> {
     lines.extend(wrap_facts(&weight, width).into_iter().map(Line::raw));
     let mapped = mapped(used, size);
     lines.push(map(app, used, mapped, width));
+    let which = if mapped == size { "all" } else { "first" };
     let legend = format!(
-        "first {} cells: s system, u you, a model",
+        "{which} {} cells: s system, u you, a model",
         format::count(mapped)
     );
     lines.push(Line::styled(text::fit(&legend, width), app.palette.dim()));
@@ -215,6 +216,17 @@ pub fn reuse(app: &App) -> Vec<String> {
         format!("reused {}", format::count(reused)),
         format!("read {}", format::count(read)),
     ];
+    if let Some(stats) = app
+        .meter
+        .stats
+        .as_ref()
+        .filter(|stats| stats.read_ahead_tokens > 0)
+    {
+        facts.push(format!(
+            "read ahead {}",
+            format::count(stats.read_ahead_tokens)
+        ));
+    }
     if let Some(saved) = saved.filter(|_| reused > 0) {
         facts.push(format!("saved {}", saved_time(saved)));
     }

@@ -18,18 +18,32 @@ pub fn draw(frame: &mut Frame, app: &App, layout: &Layout) {
         welcome::draw(frame, app, area);
         return;
     }
-    let mut lines: Vec<Line> = app
-        .transcript
-        .visible(area.height)
+    let visible: Vec<&text::Line> = app.transcript.visible(area.height).collect();
+    let mut lines: Vec<Line> = visible
+        .iter()
         .map(|line| Line::styled(line.text.as_str(), style(app, line.kind)))
         .collect();
-    let at_end = app.transcript.lines_below(area.height) == 0;
-    if let (Some(last), true, true) = (lines.last_mut(), at_end, app.streaming().is_some())
-        && last.width() < usize::from(area.width)
+    if let Some(last) = end_of_reply(app, &visible)
+        && lines[last].width() < usize::from(area.width)
     {
-        last.push_span(Span::styled("▌", app.palette.good()));
+        lines[last].push_span(Span::styled("▌", app.palette.good()));
     }
     put_lines(frame, area, lines);
+}
+
+/// The line in sight at which the reply that is being written grows.
+fn end_of_reply(app: &App, visible: &[&text::Line]) -> Option<usize> {
+    app.streaming()?;
+    let reply = app.conversation.messages().len() - 1;
+    let is_text = |line: &&text::Line| matches!(line.kind, LineKind::Body | LineKind::Thinking);
+    let at_end = app
+        .transcript
+        .lines_below(u16::try_from(visible.len()).ok()?)
+        == 0;
+    visible
+        .iter()
+        .rposition(|line| line.item == reply && is_text(line))
+        .filter(|_| at_end)
 }
 
 fn style(app: &App, kind: LineKind) -> Style {

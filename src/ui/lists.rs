@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::app::App;
-use crate::app::state::{Download, DownloadStage, Offer, Picker, Scan};
+use crate::app::state::{Download, DownloadStage, Picker, Scan};
 use crate::engine::event::EngineError;
 use crate::keymap::Action;
 use crate::models::discover::FoundModel;
@@ -36,7 +36,7 @@ pub fn draw_picker(frame: &mut Frame, app: &App, picker: &Picker) {
         .error
         .as_ref()
         .map_or_else(Vec::new, |error| error_lines(app, error, width));
-    match (picker.scan, app.models.is_empty()) {
+    match (app.scan, app.models.is_empty()) {
         (Scan::Running, true) => head.push(Line::styled("Looking for models …", app.palette.dim())),
         (Scan::Done, true) => head.push(Line::raw("There is no model on this machine yet.")),
         (Scan::Running | Scan::Done, false) => {}
@@ -148,31 +148,21 @@ fn offer_lines(app: &App, selected: usize, width: usize) -> Vec<Line<'static>> {
     }
     let mut lines = Vec::new();
     for (index, offer) in app.offers.iter().enumerate() {
-        lines.push(offer_row(app, offer, (index == selected, width)));
+        let size = right(&format::bytes(offer.bytes), 10);
+        let row = format!("{}{size}", left(&offer.title, width.saturating_sub(12)));
         if index == selected {
+            lines.push(Line::styled(format!("▸ {row}"), app.palette.chosen()));
             let about = format!("{} ({})", offer.description, offer.licence);
             let rows = text::wrap(&about, width.saturating_sub(4));
-            lines.extend(
-                rows.into_iter()
-                    .map(|row| Line::styled(format!("    {row}"), app.palette.dim())),
-            );
+            let rows = rows
+                .into_iter()
+                .map(|row| Line::styled(format!("    {row}"), app.palette.dim()));
+            lines.extend(rows);
+        } else {
+            lines.push(Line::raw(format!("  {row}")));
         }
     }
     lines
-}
-
-fn offer_row(app: &App, offer: &Offer, (chosen, width): (bool, usize)) -> Line<'static> {
-    let size = right(&format::bytes(offer.bytes), 10);
-    let sign = if chosen { "▸ " } else { "  " };
-    let row = format!(
-        "{sign}{}{size}",
-        left(&offer.title, width.saturating_sub(12))
-    );
-    if chosen {
-        Line::styled(row, app.palette.chosen())
-    } else {
-        Line::raw(row)
-    }
 }
 
 fn download_lines(app: &App, download: &Download, width: usize) -> Vec<Line<'static>> {

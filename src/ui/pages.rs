@@ -5,13 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::app::App;
-use crate::app::help::{self, Row};
+use crate::app::help;
 use crate::app::layout::{Class, Layout};
 use crate::keymap::Action;
 use crate::logging::{LogLevel, LogLine};
 use crate::text;
 
-use super::parts::left;
 use super::{border, footer, put_lines};
 
 /// Draws the frame of a page with its heading and its keys, and gives its insides.
@@ -50,41 +49,27 @@ pub fn draw_help(frame: &mut Frame, app: &App, top: usize) {
         (Action::ListPageDown, "page"),
     ];
     let page = draw_page(frame, app, "Keys and commands", &keys);
-    let rows = help::rows(&app.keymap);
-    let halves = help::halves(page);
-    let tall = rows.len().div_ceil(halves);
-    let top = top.min(help::last_top(page));
-    let width = page.width / u16::try_from(halves).unwrap_or(1);
-    for (half, rows) in (0u16..).zip(rows.chunks(tall)) {
-        let area = Rect {
-            x: page.x + half * width,
-            width,
-            ..page
-        };
+    let top = top.min(help::last_top(&app.keymap, page));
+    let columns = help::columns(&app.keymap, page);
+    let width = page.width / u16::try_from(columns.len()).unwrap_or(1);
+    for (x, column) in (page.x..).step_by(usize::from(width.max(1))).zip(&columns) {
+        let area = Rect { x, width, ..page };
         put_lines(
             frame,
             area,
-            rows.iter()
-                .skip(top)
-                .map(|row| help_line(app, row, usize::from(width))),
+            column.iter().skip(top).map(|line| help_line(app, line)),
         );
     }
 }
 
-fn help_line(app: &App, row: &Row, width: usize) -> Line<'static> {
-    match row {
-        Row::Blank => Line::default(),
-        Row::Heading(text) => Line::styled(text::fit(text, width), app.palette.accent()),
-        Row::Entry { keys, does } => {
-            let column = (width * 2 / 5).clamp(12, 30);
-            Line::from(vec![
-                Span::styled(left(keys, column), app.palette.strong()),
-                Span::raw(format!(
-                    " {}",
-                    text::fit(does, width.saturating_sub(column + 2))
-                )),
-            ])
-        }
+fn help_line<'a>(app: &App, line: &'a help::Line) -> Line<'a> {
+    match line {
+        help::Line::Blank => Line::default(),
+        help::Line::Heading(text) => Line::styled(text.as_str(), app.palette.accent()),
+        help::Line::Entry(keys, does) => Line::from(vec![
+            Span::styled(keys.as_str(), app.palette.strong()),
+            Span::raw(does.as_str()),
+        ]),
     }
 }
 

@@ -24,9 +24,10 @@ pub fn lines(app: &App, width: usize) -> Vec<Line<'static>> {
         "TTFT",
         &app.meter.ttft.map_or(NONE.into(), format::duration),
     )];
-    match (app.turn, &app.meter.prefill) {
-        (Turn::Prefill(_), Some((progress, _))) => lines.extend(reading(app, progress, width)),
-        _ => lines.extend(ttft_parts(app)),
+    if let (Turn::Prefill(_), Some((progress, _))) = (app.turn, &app.meter.prefill) {
+        lines.extend(reading(app, progress, width));
+    } else {
+        lines.extend(ttft_parts(app));
     }
     lines.extend([prefill(app, width), decode(app, width), gaps(app)]);
     lines

@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::App;
 use crate::app::state::Turn;
+use crate::text;
 
 use super::format::{self, NONE};
 use super::parts::{DOT, bar, join_fitting, share};
@@ -72,26 +73,22 @@ fn cells(app: &App, width: usize) -> Line<'static> {
         ]);
     }
     let (full, rest) = bar(share(used, size), BAR);
-    let mut facts = vec![
-        format!("{} / {}", format::count(used), format::count(size)),
-        format::percent(u64::from(used), u64::from(size)),
-    ];
-    match cache::why_reread(app) {
-        Some(reason) => facts.push(reason),
-        None => facts.extend(cache::reuse(app)),
-    }
+    let room = width.saturating_sub(BAR + 6);
+    let mut facts = vec![format!("{} / {}", format::count(used), format::count(size))];
+    let percent = format::percent(u64::from(used), u64::from(size));
+    // A sentence that does not fit is cut, not dropped.
+    let said = if let Some(reason) = cache::why_reread(app) {
+        facts.extend([percent, reason]);
+        text::fit(&facts.join(DOT), room)
+    } else {
+        facts.extend(cache::reuse(app));
+        facts.push(percent);
+        join_fitting(&facts, room)
+    };
     Line::from(vec![
         Span::styled(" KV   ", app.palette.dim()),
         Span::styled(full, app.palette.accent()),
         Span::styled(rest, app.palette.dim()),
-        Span::raw(format!(
-            " {}",
-            fitting(&facts, width.saturating_sub(BAR + 6))
-        )),
+        Span::raw(format!(" {said}")),
     ])
-}
-
-/// The facts that fit; a sentence that does not is cut, not dropped.
-fn fitting(facts: &[String], width: usize) -> String {
-    crate::text::fit(&facts.join(DOT), width)
 }

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::app::App;
-use crate::app::state::{Download, DownloadStage, EngineState, Turn, Wish};
+use crate::app::state::{Download, DownloadStage, EngineState, Scan, Turn, Wish};
 use crate::text;
 
 use super::format;
@@ -65,6 +65,7 @@ fn phase(app: &App, width: usize) -> (&'static str, String, Style) {
         ),
         (EngineState::NoModel | EngineState::Failed(_), _) => match &app.download {
             Some(download) => ("↓", downloading(download), palette.busy()),
+            None if app.scan == Scan::Running => ("◌", "searching".into(), palette.busy()),
             None => match app.engine {
                 EngineState::Failed(_) => ("!", "no model".into(), palette.error()),
                 EngineState::NoModel | EngineState::Loading(_) | EngineState::Ready(_) => {

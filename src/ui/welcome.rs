@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::app::App;
-use crate::app::state::{EngineState, Load};
+use crate::app::state::{EngineState, Load, Scan};
 use crate::engine::event::{MemoryKind, ModelFacts};
 use crate::keymap::Action;
 use crate::text;
@@ -21,6 +21,12 @@ pub fn draw(frame: &mut Frame, app: &App, area: Rect) {
     let lines = match &app.engine {
         EngineState::Ready(facts) => model(app, facts, width),
         EngineState::Loading(load) => loading(app, load, width),
+        EngineState::NoModel if app.scan == Scan::Running => {
+            vec![Line::styled(
+                text::fit("Looking for models …", width),
+                app.palette.dim(),
+            )]
+        }
         EngineState::NoModel => vec![hint(app, "No model is loaded; {} shows the models.", width)],
         EngineState::Failed(error) => {
             let mut lines: Vec<_> = text::wrap(&error.message, width)

@@ -43,13 +43,17 @@ fn ready(person: &mut Person) {
 #[test]
 fn a_path_is_loaded_at_once_and_a_name_once_the_machine_was_searched() {
     assert_eq!(
-        loads(&asking_for(Some("dir/some model"))),
-        [PathBuf::from("dir/some model")]
+        loads(&asking_for(Some("./some model"))),
+        [PathBuf::from("./some model")]
     );
     assert_eq!(
         loads(&asking_for(Some("m.gguf"))),
         [PathBuf::from("m.gguf")]
     );
+    let mut person = asking_for(Some("org/model"));
+    assert!(loads(&person).is_empty());
+    person.tell(Msg::Models(Vec::new()));
+    assert_eq!(loads(&person), [PathBuf::from("org/model")]);
     let mut person = asking_for(Some("Smol"));
     assert_eq!(person.effects, [Effect::ScanModels]);
     person.tell(Msg::Models(vec![model("qwen3"), model("smollm2")]));
@@ -244,4 +248,19 @@ fn the_list_of_models_leads_to_those_that_can_be_fetched() {
     person.press(KeyCode::Esc);
     person.sees("○ idle");
     person.sees_not("Qwen3");
+}
+
+#[test]
+fn a_search_that_ends_late_opens_no_model_by_itself() {
+    let mut person = Person::loading(80, 24);
+    let id = person.load_id();
+    person.ctrl('c');
+    person.hear(Event::Failed {
+        id,
+        error: EngineError::new("cancelled", ""),
+    });
+    person.press(KeyCode::Esc);
+    person.tell(Msg::Models(vec![model("only")]));
+    assert_eq!(loads(&person).len(), 1);
+    person.sees("F4 shows the models");
 }

@@ -20,6 +20,7 @@ use platen::engine::token::{Role, TokenId, TokenRun};
 use platen::models::discover::FoundModel;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
 
 pub struct Person {
     pub app: App,
@@ -116,14 +117,20 @@ impl Person {
         self.tell(Msg::Resize { width, height });
     }
 
-    /// What is on the screen, row by row, without the blanks at the end of rows.
-    pub fn screen(&self) -> String {
+    /// The screen's cells.
+    pub fn buffer(&self) -> Buffer {
         let (width, height) = self.size;
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal
             .draw(|frame| platen::ui::draw(frame, &self.app))
             .unwrap();
-        let buffer = terminal.backend().buffer();
+        terminal.backend().buffer().clone()
+    }
+
+    /// What is on the screen, row by row, without the blanks at the end of rows.
+    pub fn screen(&self) -> String {
+        let (width, height) = self.size;
+        let buffer = self.buffer();
         let mut screen = String::new();
         for y in 0..height {
             let mut row = String::new();

@@ -1,11 +1,14 @@
 //! How the screen looks, at three sizes.
 
+use std::collections::BTreeSet;
+
 use crossterm::event::KeyCode;
 use platen::app::message::Msg;
 use platen::config::Config;
 use platen::engine::event::{EngineError, Event, Reread, RereadReason, StopReason};
 use platen::logging::{LogLevel, LogLine};
 use platen::models::download::DownloadEvent;
+use platen::ui::palette::Palette;
 
 use crate::person::{Person, cache, model};
 
@@ -243,4 +246,25 @@ fn a_model_with_one_state_is_not_said_to_have_cells() {
     person.sees("57 tokens read into it");
     person.sees("state, not cells");
     person.sees_not("57 / 8,192");
+}
+
+#[test]
+fn only_the_sixteen_colours_are_used_and_without_colours_none() {
+    for (palette, coloured) in [(Palette::Ansi, true), (Palette::Mono, false)] {
+        let mut person = Person::ready(140, 40);
+        person.app = person.app.with_palette(palette);
+        person.turn("Hello!", ["Hi", "!"]);
+        person.say("Again");
+        person.prefill(20, 57, 100);
+        let mut seen = BTreeSet::new();
+        for cell in person.buffer().content() {
+            seen.extend([format!("{:?}", cell.fg), format!("{:?}", cell.bg)]);
+        }
+        let allowed = ["Reset", "Cyan", "Green", "Yellow", "Magenta", "Red"];
+        assert!(
+            seen.iter().all(|colour| allowed.contains(&colour.as_str())),
+            "{seen:?}"
+        );
+        assert_eq!(seen.len() > 1, coloured, "{seen:?}");
+    }
 }
