@@ -28,7 +28,7 @@ use crate::config::{Config, PanelsConfig};
 use crate::engine::command::RequestId;
 use crate::engine::event::{CacheSnapshot, EngineError, Event, Gauges, ModelFacts};
 use crate::engine::token::Role;
-use crate::keymap::{Context, Keymap};
+use crate::keymap::{Action, Context, Keymap};
 use crate::logging::{LogLevel, LogLine};
 use crate::models::discover::FoundModel;
 use crate::text::composer::Composer;
@@ -243,9 +243,10 @@ impl App {
     }
 
     fn engine_stopped(&mut self) {
+        let log = self.key_name(Action::Log);
         let error = EngineError::new(
             "The engine ended unexpectedly.",
-            "Leave and start platen again; the log (F2) may say why.",
+            format!("Leave and start platen again; the log ({log}) may say why."),
         );
         self.fail(&error);
         self.engine = EngineState::Failed(error);
@@ -260,6 +261,14 @@ impl App {
         {
             *below = (*below + added).min(self.log.len().saturating_sub(1));
         }
+    }
+
+    /// The key of an action, for a sentence.
+    pub(crate) fn key_name(&self, action: Action) -> String {
+        self.keymap
+            .chords(action)
+            .first()
+            .map_or_else(|| action.name().to_owned(), ToString::to_string)
     }
 
     fn next_id(&mut self) -> RequestId {

@@ -10,7 +10,7 @@ use super::App;
 use super::layout::Layout;
 use super::message::Effect;
 use super::slash::{self, Completion};
-use super::state::{EngineState, Overlay, Panels, Turn};
+use super::state::{Overlay, Panels, Turn};
 
 impl App {
     pub(super) fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
@@ -27,9 +27,7 @@ impl App {
             return self.act(action);
         }
         if let (KeyCode::Char(letter), None) = (key.code, &self.overlay)
-            && !key
-                .modifiers
-                .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
+            && types(key.modifiers)
         {
             self.edit(|composer| composer.insert_char(letter));
         }
@@ -141,14 +139,14 @@ impl App {
     }
 
     fn interrupt(&mut self) -> Vec<Effect> {
-        match (&self.engine, self.turn) {
-            (EngineState::Loading(_), _) => self.stop_loading(),
-            (_, Turn::Waiting(_) | Turn::Prefill(_) | Turn::Decoding(_)) => self.stop_turn(),
-            (_, Turn::Idle | Turn::Stopping(_)) => {
-                self.overlay = Some(Overlay::ConfirmQuit);
-                Vec::new()
-            }
+        let mut effects = self.stop_loading();
+        if effects.is_empty() {
+            effects = self.stop_turn();
         }
+        if effects.is_empty() {
+            self.overlay = Some(Overlay::ConfirmQuit);
+        }
+        effects
     }
 
     fn toggle(&mut self, overlay: Overlay) {
@@ -225,4 +223,10 @@ impl App {
         self.tell("The reply is copied.");
         vec![Effect::Copy(text)]
     }
+}
+
+/// Whether a character pressed with these is typed: AltGr comes as Ctrl and Alt together.
+fn types(modifiers: KeyModifiers) -> bool {
+    let both = KeyModifiers::CONTROL | KeyModifiers::ALT;
+    modifiers.contains(both) || !modifiers.intersects(both)
 }

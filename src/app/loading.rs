@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::command::{Command, RequestId};
 use crate::engine::event::{CacheSnapshot, EngineError, ModelFacts};
+use crate::keymap::Action;
 use crate::models::discover::FoundModel;
 use crate::models::download::DownloadEvent;
 
@@ -261,8 +262,9 @@ impl App {
         if is_needed {
             return self.load(path);
         }
+        let key = self.key_name(Action::Models);
         self.tell(format!(
-            "{name} is on this machine now; F4 shows the models."
+            "{name} is on this machine now; {key} shows the models."
         ));
         Vec::new()
     }

@@ -31,6 +31,8 @@ pub struct Meter {
     pub token: Option<SampledToken>,
     /// The finished turn's numbers.
     pub stats: Option<Box<TurnStats>>,
+    /// Where in the prompt the conversation's first message stands: behind the system prompt, or first.
+    pub first_message: usize,
     /// A prefill rate measured earlier, for the time left before this prefill has one.
     known_prefill_tok_s: Option<f64>,
     gaps_micros: Vec<u64>,
@@ -38,10 +40,11 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A turn begins.
-    pub fn begin(&mut self) {
+    /// A turn begins, whose prompt has the conversation's first message at `first_message`.
+    pub fn begin(&mut self, first_message: usize) {
         let known = self.prefill_tok_s().or(self.known_prefill_tok_s);
         *self = Meter {
+            first_message,
             known_prefill_tok_s: known,
             ..Meter::default()
         };
@@ -197,7 +200,7 @@ mod tests {
     fn before_its_first_chunk_a_prefill_goes_by_the_rate_of_the_turn_before() {
         let mut meter = Meter::default();
         meter.prefilled(progress(500, 500, 1_000), Timestamp(0));
-        meter.begin();
+        meter.begin(0);
         meter.prefilled(progress(0, 1_000, 0), Timestamp(0));
         assert_eq!(meter.prefill_tok_s(), None);
         assert_eq!(

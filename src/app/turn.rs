@@ -5,6 +5,7 @@ use crate::engine::command::{Command, GenerateRequest, RequestId};
 use crate::engine::event::{EngineError, PrefillProgress, SampledToken, StopReason};
 use crate::engine::stats::TurnStats;
 use crate::engine::token::{PromptMessage, Role, TokenRun};
+use crate::keymap::Action;
 
 use super::App;
 use super::message::Effect;
@@ -50,7 +51,7 @@ impl App {
             id,
             submitted: self.now,
         });
-        self.meter.begin();
+        self.meter.begin(usize::from(self.system.is_some()));
         self.notices.clear();
         self.transcript.to_end();
         let system = self
@@ -204,10 +205,13 @@ impl App {
                 "The context is full: the reply ends here.",
                 "/new starts an empty chat; a larger --ctx holds more.",
             )),
-            StopReason::Error => self.fail(&EngineError::new(
-                "A decode failed: the reply ends here.",
-                "What came before it is kept; the log (F2) says why.",
-            )),
+            StopReason::Error => {
+                let log = self.key_name(Action::Log);
+                self.fail(&EngineError::new(
+                    "A decode failed: the reply ends here.",
+                    format!("What came before it is kept; the log ({log}) says why."),
+                ));
+            }
             StopReason::Eog | StopReason::Stop | StopReason::MaxTokens | StopReason::Cancelled => {}
         }
     }

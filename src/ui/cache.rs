@@ -254,9 +254,12 @@ pub fn why_reread(app: &App) -> Option<String> {
         (None, None) => return None,
     };
     let why = match reread.reason {
-        RereadReason::Edited { message } => format!("message {} was changed", message + 1),
+        RereadReason::Edited { message } if is_new_chat(app, message) => {
+            "another chat was in the cache".into()
+        }
+        RereadReason::Edited { message } => format!("{} was changed", named(app, message)),
         RereadReason::TemplateChanged { message } => {
-            format!("the template now writes message {} otherwise", message + 1)
+            format!("the template now writes {} otherwise", named(app, message))
         }
         RereadReason::CannotRollBack => "this model's memory can't be cut back".into(),
         RereadReason::DecodeFailed => "a decode was cut off before".into(),
@@ -265,6 +268,24 @@ pub fn why_reread(app: &App) -> Option<String> {
         "read {} again: {why}",
         format::count(reread.tokens)
     ))
+}
+
+/// Whether a prompt that differs from this message on is the first one of its chat.
+fn is_new_chat(app: &App, message: usize) -> bool {
+    let questions = app
+        .conversation
+        .messages()
+        .iter()
+        .filter(|other| other.role == Role::User);
+    questions.count() == 1 && message == app.meter.first_message
+}
+
+/// A message of the prompt as the user counts them.
+fn named(app: &App, message: usize) -> String {
+    match message.checked_sub(app.meter.first_message) {
+        Some(index) => format!("message {}", index + 1),
+        None => "the system prompt".into(),
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use platen::app::message::{Effect, Msg};
 use platen::config::Config;
 use platen::engine::command::{Command, RequestId};
-use platen::engine::event::{EngineError, Event, StopReason};
+use platen::engine::event::{
+    EngineError, Event, PrefillProgress, Reread, RereadReason, StopReason,
+};
 use platen::engine::token::{Role, TokenId, TokenRun};
 
 use crate::person::{Person, stats};
@@ -330,6 +332,24 @@ fn ctrl_c_stops_a_reply_and_else_asks_before_it_quits() {
 }
 
 #[test]
+fn ctrl_c_quits_also_when_the_engine_does_not_answer() {
+    let mut person = Person::loading(80, 24);
+    for _ in 0..3 {
+        person.ctrl('c');
+    }
+    assert!(quits(&person));
+}
+
+#[test]
+fn characters_typed_with_altgr_arrive() {
+    let mut person = Person::ready(80, 24);
+    let altgr = KeyModifiers::CONTROL | KeyModifiers::ALT;
+    person.press_with(altgr, KeyCode::Char('@'));
+    person.press_with(KeyModifiers::SHIFT, KeyCode::Char('A'));
+    person.sees("> @A");
+}
+
+#[test]
 fn ctrl_d_quits_only_with_an_empty_draft() {
     let mut person = Person::ready(80, 24);
     person.type_str("ab");
@@ -630,4 +650,34 @@ fn every_request_has_a_greater_id_than_the_one_before() {
     person.turn("Two", ["a", "b"]);
     let ids: Vec<RequestId> = person.requests().iter().map(|(id, _)| *id).collect();
     assert!(load < ids[0] && ids[0] < ids[1]);
+}
+
+#[test]
+fn messages_read_again_are_counted_as_the_user_sees_them() {
+    let reread = |person: &mut Person, message| {
+        let id = person.turn_id();
+        let reread = Reread {
+            tokens: 312,
+            reason: RereadReason::Edited { message },
+        };
+        let progress = PrefillProgress {
+            reread: Some(reread),
+            ..PrefillProgress::default()
+        };
+        person.hear(Event::Prefill { id, progress });
+    };
+    let mut person = Person::ready(100, 24);
+    person.say("/system Be brief.");
+    person.say("One");
+    reread(&mut person, 1);
+    person.sees("read 312 again: another chat was");
+    person.finish(StopReason::Cancelled);
+    person.say("Two");
+    reread(&mut person, 2);
+    person.sees("read 312 again: message 2 was");
+    person.finish(StopReason::Cancelled);
+    person.say("/system Be rude.");
+    person.say("Three");
+    reread(&mut person, 0);
+    person.sees("read 312 again: the system");
 }
