@@ -225,7 +225,7 @@ impl App {
     }
 }
 
-/// Whether a character pressed with these is typed: AltGr comes as Ctrl and Alt together.
+/// Whether a character pressed with these is typed: `AltGr` comes as Ctrl and Alt together.
 fn types(modifiers: KeyModifiers) -> bool {
     let both = KeyModifiers::CONTROL | KeyModifiers::ALT;
     modifiers.contains(both) || !modifiers.intersects(both)

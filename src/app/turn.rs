@@ -145,9 +145,11 @@ impl App {
                     .temperature_changes
                     .push((position, token.temperature));
             }
+            // Thinking counts only while no answer has begun.
+            let unanswered = reply.text[reply.thinking_len..].trim().is_empty();
             reply.text.push_str(&token.text);
-            if token.thinking {
-                reply.thinking_len += token.text.len();
+            if token.thinking && unanswered {
+                reply.thinking_len = reply.text.len();
             }
         });
         self.meter.sampled(token, self.now.since(active.submitted));

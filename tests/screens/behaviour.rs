@@ -681,3 +681,17 @@ fn messages_read_again_are_counted_as_the_user_sees_them() {
     reread(&mut person, 0);
     person.sees("read 312 again: the system");
 }
+
+#[test]
+fn thinking_stands_before_the_answer_and_is_not_copied_with_it() {
+    let mut person = Person::ready(80, 24);
+    person.say("Hello");
+    person.prefill(57, 57, 298);
+    person.thought("Let me see.");
+    person.token("日本");
+    person.thought("語 is no thinking");
+    person.finish(StopReason::Eog);
+    person.press_with(KeyModifiers::ALT, KeyCode::Char('c'));
+    let copied = Effect::Copy("日本語 is no thinking".into());
+    assert!(person.effects.contains(&copied));
+}

@@ -223,11 +223,35 @@ impl Person {
         self.token_at(text, 0.7);
     }
 
+    /// A token of the model's thinking comes.
+    pub fn thought(&mut self, text: &str) {
+        let token = self.sample(text, 0.7);
+        let id = self.turn_id();
+        let token = SampledToken {
+            thinking: true,
+            ..token
+        };
+        self.hear(Event::Token { id, token });
+    }
+
     pub fn token_at(&mut self, text: &str, temperature: f32) {
+        let token = self.sample(text, temperature);
+        let id = self.turn_id();
+        self.hear(Event::Token { id, token });
+        let cache_used = 1_204 + u32::try_from(self.sampled.len()).unwrap();
+        self.tell(Msg::Gauges(Gauges {
+            phase: Phase::Decode,
+            prefill_tok_s: Some(191.3),
+            decode_tok_s: Some(61.2),
+            cache_used,
+        }));
+    }
+
+    fn sample(&mut self, text: &str, temperature: f32) -> SampledToken {
         let id = TokenId(i32::try_from(self.sampled.len()).unwrap());
         self.sampled.push(id);
         self.text.push_str(text);
-        let token = SampledToken {
+        SampledToken {
             id,
             bytes: text.as_bytes().to_vec(),
             text: text.to_owned(),
@@ -241,16 +265,7 @@ impl Person {
             ],
             at: self.clock.now(),
             temperature,
-        };
-        let id = self.turn_id();
-        self.hear(Event::Token { id, token });
-        let cache_used = 1_204 + u32::try_from(self.sampled.len()).unwrap();
-        self.tell(Msg::Gauges(Gauges {
-            phase: Phase::Decode,
-            prefill_tok_s: Some(191.3),
-            decode_tok_s: Some(61.2),
-            cache_used,
-        }));
+        }
     }
 
     /// The reply ends.
