@@ -9,5 +9,8 @@ pub mod chat;
 pub mod clock;
 pub mod config;
 pub mod engine;
+pub mod llama;
 pub mod logging;
 pub mod models;
+pub mod runtime;
+pub mod terminal;

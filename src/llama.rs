@@ -1,0 +1,3 @@
+//! The only module that names llama.cpp's bindings, and the only one with unsafe code.
+
+pub mod crash;

@@ -1,0 +1,172 @@
+//! Keys and pastes, read by a thread of their own: crossterm waits for the rest of a half-arrived sequence, and
+//! spins when the terminal is gone; neither may stop the loop.
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tokio::sync::mpsc;
+
+use crate::app::message::Msg;
+
+/// Most events of one batch.
+const BATCH: usize = 4096;
+/// How long after a paste or a burst what follows still belongs to it.
+const BURST_TAIL: Duration = Duration::from_millis(50);
+/// Text keys that arrive together are taken for a paste from this many on, if a line break is among them.
+const BURST_MIN: usize = 3;
+
+/// Events that arrived together, and when.
+pub(super) type Batch = (Instant, Vec<Event>);
+
+/// Starts to read.
+///
+/// # Errors
+/// The thread can't be started.
+pub(super) fn read() -> io::Result<mpsc::UnboundedReceiver<Batch>> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    thread::Builder::new().name("platen-keys".into()).spawn(move || {
+        while let Ok(batch) = next_batch() {
+            if sender.send((Instant::now(), batch)).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(receiver)
+}
+
+fn next_batch() -> io::Result<Vec<Event>> {
+    let mut batch = vec![event::read()?];
+    while batch.len() < BATCH && event::poll(Duration::ZERO)? {
+        batch.push(event::read()?);
+    }
+    Ok(batch)
+}
+
+/// Makes messages of batches. A terminal without bracketed paste sends pasted text as keys, where an Enter would
+/// send half of it; so text keys that arrive together, with a line break before the last of them, are one paste.
+#[derive(Debug, Default)]
+pub(super) struct Digest {
+    pasting_until: Option<Instant>,
+}
+
+impl Digest {
+    /// The messages of one batch that arrived at `now`.
+    pub(super) fn messages(&mut self, (now, events): Batch) -> Vec<Msg> {
+        let mut messages = Vec::new();
+        let mut keys: Vec<KeyEvent> = Vec::new();
+        for event in events {
+            match event {
+                Event::Key(key) if key.kind == KeyEventKind::Release => {}
+                Event::Key(key) if text_of(&key).is_some() => keys.push(key),
+                Event::Key(key) => {
+                    self.settle(now, &mut keys, &mut messages);
+                    messages.push(Msg::Key(key));
+                }
+                Event::Paste(text) => {
+                    self.settle(now, &mut keys, &mut messages);
+                    self.pasting_until = Some(now + BURST_TAIL);
+                    messages.push(Msg::Paste(text.replace("\r\n", "\n").replace('\r', "\n")));
+                }
+                // The size is read when it is needed; nothing else was asked for.
+                Event::Resize(..) | Event::Mouse(_) | Event::FocusGained | Event::FocusLost => {}
+            }
+        }
+        self.settle(now, &mut keys, &mut messages);
+        messages
+    }
+
+    /// Decides what the text keys so far are: typed or pasted.
+    fn settle(&mut self, now: Instant, keys: &mut Vec<KeyEvent>, messages: &mut Vec<Msg>) {
+        let Some((_, before_last)) = keys.split_last() else { return };
+        let is_break = |key: &KeyEvent| text_of(key) == Some('\n');
+        let burst = keys.len() >= BURST_MIN && before_last.iter().any(is_break);
+        let follows = self.pasting_until.is_some_and(|until| now < until) && keys.iter().any(is_break);
+        if burst || follows {
+            self.pasting_until = Some(now + BURST_TAIL);
+            messages.push(Msg::Paste(keys.drain(..).filter_map(|key| text_of(&key)).collect()));
+        } else {
+            messages.extend(keys.drain(..).map(Msg::Key));
+        }
+    }
+}
+
+/// The character that a key stands for in pasted text.
+fn text_of(key: &KeyEvent) -> Option<char> {
+    match key.code {
+        KeyCode::Char('j') if key.modifiers == KeyModifiers::CONTROL => Some('\n'),
+        KeyCode::Char(character) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => Some(character),
+        KeyCode::Enter if key.modifiers.is_empty() => Some('\n'),
+        KeyCode::Tab if key.modifiers.is_empty() => Some('\t'),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(code: KeyCode) -> Event {
+        Event::Key(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    fn keys(text: &str) -> Vec<Event> {
+        text.chars()
+            .map(|character| key(if character == '\r' { KeyCode::Enter } else { KeyCode::Char(character) }))
+            .collect()
+    }
+
+    /// Pastes as `[text]`, Enter as `⏎`, other keys as their character.
+    fn shown(messages: &[Msg]) -> String {
+        let one = |message: &Msg| match message {
+            Msg::Paste(text) => format!("[{text}]"),
+            Msg::Key(KeyEvent { code: KeyCode::Char(character), .. }) => character.to_string(),
+            Msg::Key(KeyEvent { code: KeyCode::Enter, .. }) => "⏎".to_owned(),
+            other => format!("{other:?}"),
+        };
+        messages.iter().map(one).collect()
+    }
+
+    fn digest(batches: &[(u64, Vec<Event>)]) -> String {
+        let start = Instant::now();
+        let mut digest = Digest::default();
+        batches
+            .iter()
+            .map(|(ms, events)| shown(&digest.messages((start + Duration::from_millis(*ms), events.clone()))))
+            .collect()
+    }
+
+    #[test]
+    fn typed_lines_are_sent() {
+        assert_eq!(digest(&[(0, keys("h")), (90, keys("i")), (180, keys("\r"))]), "hi⏎");
+        assert_eq!(digest(&[(0, keys("hello\r"))]), "hello⏎");
+    }
+
+    #[test]
+    fn keys_that_arrive_together_around_an_enter_are_a_paste() {
+        assert_eq!(digest(&[(0, keys("a\rb"))]), "[a\nb]");
+        assert_eq!(digest(&[(0, keys("one\rtwo\r"))]), "[one\ntwo\n]");
+    }
+
+    #[test]
+    fn the_rest_of_a_burst_belongs_to_it_for_a_moment() {
+        assert_eq!(digest(&[(0, keys("a\rb")), (10, keys("c\r")), (500, keys("\r"))]), "[a\nb][c\n]⏎");
+    }
+
+    #[test]
+    fn an_enter_smuggled_behind_a_paste_sends_nothing() {
+        let mut events = vec![Event::Paste("a\r\nb".into())];
+        events.extend(keys("\rrm\r"));
+        assert_eq!(digest(&[(0, events), (200, keys("\r"))]), "[a\nb][\nrm\n]⏎");
+    }
+
+    #[test]
+    fn releases_are_left_out_and_commands_split_a_burst() {
+        let mut release = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
+        release.kind = KeyEventKind::Release;
+        assert_eq!(digest(&[(0, vec![Event::Key(release)])]), "");
+        let escape = digest(&[(0, [keys("ab"), vec![key(KeyCode::Esc)], keys("\r")].concat())]);
+        assert!(escape.starts_with("ab") && escape.ends_with('⏎'), "{escape}");
+    }
+}
