@@ -7,7 +7,7 @@ mod sink;
 
 use serde::{Deserialize, Serialize};
 
-pub use sink::LogSink;
+pub use sink::{LogSink, record};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

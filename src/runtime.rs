@@ -78,12 +78,20 @@ pub struct Session<P, L> {
 /// # Errors
 /// The terminal can't be taken over, or the engine can't be started.
 pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<Ending> {
-    let Session { program, spawn_engine, library, log } = session;
+    let Session {
+        program,
+        spawn_engine,
+        library,
+        log,
+    } = session;
     let (endings, heard) = Endings::new();
     let panicked = endings.clone();
     report_panics(log.clone(), move || panicked.begin(Ending::Panicked));
     watch::signals(endings.clone()).context("cannot watch for signals")?;
-    let io = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the loop")?;
+    let io = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the loop")?;
     io.block_on(async {
         let terminal = Terminal::enter(&log)?;
         watch::terminal(terminal.tty().try_clone_to_owned()?, endings.clone())?;

@@ -55,12 +55,18 @@ impl Terminal {
             stdout: duplicate(rustix::stdio::stdout())?,
             stderr: duplicate(rustix::stdio::stderr())?,
         };
-        crash::install(streams, log.path()).context("cannot install the handlers for fatal signals")?;
+        crash::install(streams, log.path())
+            .context("cannot install the handlers for fatal signals")?;
         let screen = ratatui::Terminal::new(TtyBackend::new(tty.try_clone()?))
             .context("cannot read the terminal's size")?;
         let redirected = RedirectedStreams::into_log(log)?;
         let keyboard = keyboard::Protocol::of_environment();
-        let mut terminal = Terminal { screen, tty, keyboard, _streams: redirected };
+        let mut terminal = Terminal {
+            screen,
+            tty,
+            keyboard,
+            _streams: redirected,
+        };
         terminal.take()?;
         Ok(terminal)
     }
@@ -90,7 +96,8 @@ impl Terminal {
         crossterm::terminal::enable_raw_mode().context("the terminal refuses raw mode")?;
         let mut raw = termios::tcgetattr(&self.tty)?;
         raw.make_raw();
-        termios::tcsetattr(&self.tty, OptionalActions::Now, &raw).context("the terminal refuses raw mode")
+        termios::tcsetattr(&self.tty, OptionalActions::Now, &raw)
+            .context("the terminal refuses raw mode")
     }
 
     /// Forgets what the screen shows, so that the next frame is drawn whole.
@@ -125,7 +132,9 @@ impl Terminal {
     /// The terminal is gone.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         let encoded = base64::engine::general_purpose::STANDARD.encode(text);
-        self.screen.backend_mut().emit(format!("\x1b]52;c;{encoded}\x07").as_bytes())
+        self.screen
+            .backend_mut()
+            .emit(format!("\x1b]52;c;{encoded}\x07").as_bytes())
     }
 
     /// Gives the terminal back now; standard output and standard error still lead into the log until the drop.
@@ -158,16 +167,13 @@ impl RedirectedStreams {
             stdout: duplicate(rustix::stdio::stdout())?,
             stderr: duplicate(rustix::stdio::stderr())?,
         };
-        let null;
         let target = match log.file() {
-            Some(file) => file,
-            None => {
-                null = OpenOptions::new().write(true).open("/dev/null").context("cannot open /dev/null")?;
-                &null
-            }
-        };
-        rustix::stdio::dup2_stdout(target).context("cannot redirect standard output")?;
-        rustix::stdio::dup2_stderr(target).context("cannot redirect standard error")?;
+            Some(file) => file.try_clone(),
+            None => OpenOptions::new().write(true).open("/dev/null"),
+        }
+        .context("cannot open what standard output is to lead into")?;
+        rustix::stdio::dup2_stdout(&target).context("cannot redirect standard output")?;
+        rustix::stdio::dup2_stderr(&target).context("cannot redirect standard error")?;
         Ok(original)
     }
 }
@@ -180,5 +186,6 @@ impl Drop for RedirectedStreams {
 }
 
 fn duplicate(fd: BorrowedFd<'_>) -> anyhow::Result<OwnedFd> {
-    fd.try_clone_to_owned().context("cannot duplicate a standard stream")
+    fd.try_clone_to_owned()
+        .context("cannot duplicate a standard stream")
 }

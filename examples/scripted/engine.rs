@@ -13,8 +13,8 @@ use platen::clock::{Clock as _, SystemClock};
 use platen::engine::EngineOutput;
 use platen::engine::command::{Command, GenerateRequest, RequestId};
 use platen::engine::event::{
-    CacheSnapshot, Event, Gauges, MemoryKind, ModelFacts, Phase, PrefillProgress, SampledToken, StopReason,
-    TemplateSource,
+    CacheSnapshot, Event, Gauges, MemoryKind, ModelFacts, Phase, PrefillProgress, SampledToken,
+    StopReason, TemplateSource,
 };
 use platen::engine::options::{FlashAttention, KvType};
 use platen::engine::sampling::SamplingPatch;
@@ -66,7 +66,11 @@ impl Script {
             fault: Fault::None,
         };
         for (key, value) in text.split(',').filter_map(|part| part.split_once('=')) {
-            let number = || value.parse().unwrap_or_else(|_| panic!("SCRIPT: {key}={value} is no number"));
+            let number = || {
+                value
+                    .parse()
+                    .unwrap_or_else(|_| panic!("SCRIPT: {key}={value} is no number"))
+            };
             match (key, value) {
                 ("load_ms", _) => script.load = Duration::from_millis(u64::from(number())),
                 ("rate", _) => script.tokens_per_second = number(),
@@ -106,10 +110,12 @@ impl Fault {
             Fault::Noise => {
                 println!("FOREIGN-STDOUT");
                 eprintln!("FOREIGN-STDERR");
-                let _ = Process::new("sh").args(["-c", "echo FOREIGN-CHILD; echo FOREIGN-CHILD >&2"]).status();
+                let _ = Process::new("sh")
+                    .args(["-c", "echo FOREIGN-CHILD; echo FOREIGN-CHILD >&2"])
+                    .status();
             }
             Fault::Hang => loop {
-                thread::sleep(Duration::from_secs(60));
+                thread::sleep(Duration::from_mins(1));
             },
         }
     }
@@ -125,6 +131,7 @@ fn ggml_abort() {
     let _ = context.expect("an empty GGUF file is valid").key_at(12_345);
 }
 
+#[expect(unconditional_recursion, reason = "it is meant to end the stack")]
 fn overflow(depth: u64) -> u64 {
     let frame = std::hint::black_box([depth; 512]);
     overflow(depth + 1) + frame[511]
@@ -162,10 +169,28 @@ pub fn spawn(script: Script) -> (Link, EngineOutput) {
     let (events, event_output) = mpsc::unbounded_channel();
     let (gauges, gauge_output) = watch::channel(Gauges::default());
     let cancelled = Arc::new(AtomicU64::new(0));
-    let worker = Worker { script, inbox, events, gauges, cancelled: cancelled.clone() };
-    let thread = thread::Builder::new().name("engine".into()).spawn(move || worker.work());
+    let worker = Worker {
+        script,
+        inbox,
+        events,
+        gauges,
+        cancelled: cancelled.clone(),
+    };
+    let thread = thread::Builder::new()
+        .name("engine".into())
+        .spawn(move || worker.work());
     let thread = Some(thread.expect("a thread can be started"));
-    (Link { commands, cancelled, thread }, EngineOutput { events: event_output, gauges: gauge_output })
+    (
+        Link {
+            commands,
+            cancelled,
+            thread,
+        },
+        EngineOutput {
+            events: event_output,
+            gauges: gauge_output,
+        },
+    )
 }
 
 struct Worker {
@@ -205,16 +230,27 @@ impl Worker {
         while start.elapsed() < self.script.load && !self.is_cancelled(id) {
             thread::sleep(Duration::from_millis(10));
             let progress = start.elapsed().as_secs_f32() / self.script.load.as_secs_f32();
-            self.say(Event::Loading { id, progress: progress.min(1.0) });
+            self.say(Event::Loading {
+                id,
+                progress: progress.min(1.0),
+            });
         }
-        self.say(Event::Ready { id, facts: Box::new(facts(path)), load: start.elapsed() });
+        self.say(Event::Ready {
+            id,
+            facts: Box::new(facts(path)),
+            load: start.elapsed(),
+        });
         self.phase(Phase::Idle);
         self.script.reach(Moment::Idle);
     }
 
     fn generate(&self, id: RequestId, request: &GenerateRequest) {
         let mut sampling = request.sampling.clone();
-        let progress = PrefillProgress { prompt_tokens: 10, read_tokens: 10, ..PrefillProgress::default() };
+        let progress = PrefillProgress {
+            prompt_tokens: 10,
+            read_tokens: 10,
+            ..PrefillProgress::default()
+        };
         self.say(Event::Prefill { id, progress });
         self.phase(Phase::Decode);
         let mut ids = Vec::new();
@@ -223,8 +259,12 @@ impl Worker {
         let mut stop = StopReason::Eog;
         while (ids.len() as u64) < u64::from(self.script.tokens) {
             let number = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-            let due = start + Duration::from_secs(1) * number / self.script.tokens_per_second.max(1);
-            match self.inbox.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            let due =
+                start + Duration::from_secs(1) * number / self.script.tokens_per_second.max(1);
+            match self
+                .inbox
+                .recv_timeout(due.saturating_duration_since(Instant::now()))
+            {
                 Ok(Command::SetSampling { sampling: changed }) => sampling = changed,
                 Ok(Command::Shutdown) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
@@ -233,24 +273,48 @@ impl Worker {
                 stop = StopReason::Cancelled;
                 break;
             }
-            let text = if number % 8 == 7 { format!("w{number}\n") } else { format!("w{number} ") };
+            let text = if number % 8 == 7 {
+                format!("w{number}\n")
+            } else {
+                format!("w{number} ")
+            };
             let _ = write!(reply, "{text}");
             let token = TokenId(i32::try_from(number).unwrap_or(i32::MAX));
             ids.push(token);
-            self.say(Event::Token { id, token: sampled(token, text, sampling.temperature) });
+            self.say(Event::Token {
+                id,
+                token: sampled(token, text, sampling.temperature),
+            });
             if ids.len() == 5 {
                 self.script.reach(Moment::Generating);
             }
         }
-        let tokens = TokenRun { ids, text_len: reply.len() };
+        let tokens = TokenRun {
+            ids,
+            text_len: reply.len(),
+        };
         let stats = Box::new(stats(&tokens, stop, sampling.temperature));
-        self.say(Event::Finished { id, stop, tail: String::new(), tokens, stats });
-        self.say(Event::Cache { cache: CacheSnapshot { size: 8192, ..CacheSnapshot::default() } });
+        self.say(Event::Finished {
+            id,
+            stop,
+            tail: String::new(),
+            tokens,
+            stats,
+        });
+        self.say(Event::Cache {
+            cache: CacheSnapshot {
+                size: 8192,
+                ..CacheSnapshot::default()
+            },
+        });
         self.phase(Phase::Idle);
     }
 
     fn phase(&self, phase: Phase) {
-        self.gauges.send_replace(Gauges { phase, ..Gauges::default() });
+        self.gauges.send_replace(Gauges {
+            phase,
+            ..Gauges::default()
+        });
     }
 }
 
@@ -323,7 +387,13 @@ fn stats(tokens: &TokenRun, stop: StopReason, temperature: f32) -> TurnStats {
             type_k: KvType::F16,
             type_v: KvType::F16,
         },
-        threads: Threads { prefill: 2, decode: 2 },
-        sampling: SamplingStats { temperature, seed: 1 },
+        threads: Threads {
+            prefill: 2,
+            decode: 2,
+        },
+        sampling: SamplingStats {
+            temperature,
+            seed: 1,
+        },
     }
 }

@@ -23,7 +23,9 @@ impl Library for EmptyLibrary {
     }
 
     fn download(&self, name: &str, report: &mut dyn FnMut(DownloadEvent), _: &AtomicBool) {
-        report(DownloadEvent::Failed { message: format!("no source for {name}") });
+        report(DownloadEvent::Failed {
+            message: format!("no source for {name}"),
+        });
     }
 }
 

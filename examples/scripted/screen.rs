@@ -34,13 +34,19 @@ impl Screen {
         self.reply.clear();
         self.temperatures.clear();
         let request = GenerateRequest {
-            messages: vec![PromptMessage::new(Role::User, std::mem::take(&mut self.draft))],
+            messages: vec![PromptMessage::new(
+                Role::User,
+                std::mem::take(&mut self.draft),
+            )],
             sampling: self.sampling.clone(),
             stop: Vec::new(),
             max_tokens: 2048,
             submitted: now,
         };
-        vec![Effect::Engine(Command::Generate { id: RequestId(1 + self.sent), request })]
+        vec![Effect::Engine(Command::Generate {
+            id: RequestId(1 + self.sent),
+            request,
+        })]
     }
 
     fn engine(&mut self, event: Event) {
@@ -68,7 +74,11 @@ impl Screen {
 impl Program for Screen {
     fn start(&mut self, _: Timestamp) -> Vec<Effect> {
         self.state = "starting";
-        let load = Command::Load { id: RequestId(1), path: PathBuf::new(), options: LoadOptions::default() };
+        let load = Command::Load {
+            id: RequestId(1),
+            path: PathBuf::new(),
+            options: LoadOptions::default(),
+        };
         vec![Effect::Engine(load)]
     }
 
@@ -77,14 +87,18 @@ impl Program for Screen {
             Msg::Key(key) => match (key.code, key.modifiers) {
                 (KeyCode::Char('q'), KeyModifiers::CONTROL) => return vec![Effect::Quit],
                 (KeyCode::Char('p'), KeyModifiers::CONTROL) => panic!("a key wants a panic"),
-                (KeyCode::Char('y'), KeyModifiers::CONTROL) => return vec![Effect::Copy(self.reply.clone())],
+                (KeyCode::Char('y'), KeyModifiers::CONTROL) => {
+                    return vec![Effect::Copy(self.reply.clone())];
+                }
                 (KeyCode::Char('j'), KeyModifiers::CONTROL) => self.draft.push('\n'),
                 (KeyCode::Char(character), _) => self.draft.push(character),
                 (KeyCode::Enter, KeyModifiers::NONE) => return self.send(now),
                 (KeyCode::Esc, _) => return vec![Effect::CancelThrough(RequestId(1 + self.sent))],
                 (KeyCode::Up, _) => {
                     self.sampling.nudge_temperature(1);
-                    return vec![Effect::Engine(Command::SetSampling { sampling: self.sampling.clone() })];
+                    return vec![Effect::Engine(Command::SetSampling {
+                        sampling: self.sampling.clone(),
+                    })];
                 }
                 _ => {}
             },
@@ -104,13 +118,24 @@ impl Program for Screen {
     fn draw(&self, frame: &mut Frame) {
         let mut lines = vec![
             Line::from(format!("state {}", self.state)).green(),
-            Line::from(format!("sent {} size {}x{} log {}", self.sent, self.size.0, self.size.1, self.log.len())),
+            Line::from(format!(
+                "sent {} size {}x{} log {}",
+                self.sent,
+                self.size.0,
+                self.size.1,
+                self.log.len()
+            )),
             Line::from(format!("temperatures {:.2?}", self.temperatures)),
+            Line::from(format!("length {}", self.draft.chars().count())),
             Line::from(format!("draft {:?}", self.draft)),
         ];
         let height = usize::from(frame.area().height).saturating_sub(lines.len());
         let reply: Vec<&str> = self.reply.lines().collect();
-        lines.extend(reply[reply.len().saturating_sub(height)..].iter().map(|line| Line::from((*line).to_owned())));
+        lines.extend(
+            reply[reply.len().saturating_sub(height)..]
+                .iter()
+                .map(|line| Line::from((*line).to_owned())),
+        );
         frame.render_widget(Text::from(lines), frame.area());
     }
 }

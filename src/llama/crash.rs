@@ -3,7 +3,10 @@
 //! llama.cpp can end the process from any thread: a failed assertion, a C++ exception, a mapped file cut short.
 //! Everything here that runs inside a signal handler is async-signal-safe: no allocation, no lock, no Rust I/O.
 //! The same [`release`] serves the orderly way out and the panic hook, so that the terminal is put back once.
-#![expect(unsafe_code, reason = "signal handlers and llama.cpp's abort callback exist only as C interfaces")]
+#![expect(
+    unsafe_code,
+    reason = "signal handlers and llama.cpp's abort callback exist only as C interfaces"
+)]
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -18,10 +21,19 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
 /// The signals that mean a fault in this process, with what they mean to the user.
 const FATAL: [(c_int, &str); 5] = [
     (libc::SIGSEGV, "SIGSEGV (a bad memory access)"),
-    (libc::SIGBUS, "SIGBUS (mapped memory is gone; was the model file changed or cut short while in use?)"),
-    (libc::SIGILL, "SIGILL (an instruction this processor does not know)"),
+    (
+        libc::SIGBUS,
+        "SIGBUS (mapped memory is gone; was the model file changed or cut short while in use?)",
+    ),
+    (
+        libc::SIGILL,
+        "SIGILL (an instruction this processor does not know)",
+    ),
     (libc::SIGFPE, "SIGFPE (an arithmetic fault)"),
-    (libc::SIGABRT, "SIGABRT (it gave up; the end of the log says why)"),
+    (
+        libc::SIGABRT,
+        "SIGABRT (it gave up; the end of the log says why)",
+    ),
 ];
 
 /// Nobody has to put the terminal back.
@@ -61,7 +73,8 @@ impl<T> Cell<T> {
 static TERMIOS: Cell<MaybeUninit<libc::termios>> = Cell::new(MaybeUninit::uninit());
 static RESTORE: Cell<&'static [u8]> = Cell::new(b"");
 static EPILOGUE: Cell<&'static [u8]> = Cell::new(b"");
-static PREVIOUS: Cell<MaybeUninit<[libc::sigaction; FATAL.len()]>> = Cell::new(MaybeUninit::uninit());
+static PREVIOUS: Cell<MaybeUninit<[libc::sigaction; FATAL.len()]>> =
+    Cell::new(MaybeUninit::uninit());
 static MESSAGE: Cell<[u8; MESSAGE_CAPACITY]> = Cell::new([0; MESSAGE_CAPACITY]);
 
 /// The streams as they were before the program took them over.
@@ -90,7 +103,9 @@ pub fn silence_backtraces() {
 pub fn install(streams: Streams, log: Option<&Path>) -> io::Result<()> {
     let mut outcome = Ok(());
     INSTALL.call_once(|| {
-        let epilogue = log.map_or_else(String::new, |path| format!("The log is {}\n", path.display()));
+        let epilogue = log.map_or_else(String::new, |path| {
+            format!("The log is {}\n", path.display())
+        });
         // SAFETY: no handler is installed yet and `INSTALL` lets one thread in.
         unsafe { *EPILOGUE.0.get() = Box::leak(epilogue.into_bytes().into_boxed_slice()) };
         TTY.store(streams.tty.into_raw_fd(), Ordering::SeqCst);
@@ -146,7 +161,9 @@ pub fn release() -> bool {
     match STATE.compare_exchange(HELD, RELEASING, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => {}
         Err(RELEASING) => {
-            wait_until(RELEASE_PATIENCE, || STATE.load(Ordering::SeqCst) != RELEASING);
+            wait_until(RELEASE_PATIENCE, || {
+                STATE.load(Ordering::SeqCst) != RELEASING
+            });
             return false;
         }
         Err(_) => return false,
@@ -191,7 +208,14 @@ impl Drop for WriteLeave {
 /// Writes a message to standard error as it was before the program took it over.
 pub fn say(message: &str) {
     let stderr = STDERR.load(Ordering::SeqCst);
-    write_raw(if stderr < 0 { libc::STDERR_FILENO } else { stderr }, message.as_bytes());
+    write_raw(
+        if stderr < 0 {
+            libc::STDERR_FILENO
+        } else {
+            stderr
+        },
+        message.as_bytes(),
+    );
 }
 
 /// Ends the process now, running no destructor: for when a thread hangs in foreign code.
@@ -206,7 +230,8 @@ pub fn is_ignored(signal: c_int) -> bool {
     // SAFETY: `sigaction` is plain data for which zero is a value; a null action only reads.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+        libc::sigaction(signal, ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -244,7 +269,11 @@ extern "C" fn on_fatal_signal(signal: c_int, info: *mut libc::siginfo_t, _contex
             libc::signal(signal, libc::SIG_DFL);
             libc::raise(signal);
         } else if let Some(index) = FATAL.iter().position(|(fatal, _)| *fatal == signal) {
-            libc::sigaction(signal, PREVIOUS.0.get().cast::<libc::sigaction>().add(index), ptr::null_mut());
+            libc::sigaction(
+                signal,
+                PREVIOUS.0.get().cast::<libc::sigaction>().add(index),
+                ptr::null_mut(),
+            );
         }
     }
 }
@@ -261,7 +290,9 @@ fn report(signal: c_int, fd: RawFd) {
     if len > 0 && signal == libc::SIGABRT {
         write_raw(fd, b"llama.cpp: ");
         // SAFETY: `len` initialised bytes were stored before `MESSAGE_LEN`.
-        write_raw(fd, unsafe { std::slice::from_raw_parts(MESSAGE.0.get().cast::<u8>(), len) });
+        write_raw(fd, unsafe {
+            std::slice::from_raw_parts(MESSAGE.0.get().cast::<u8>(), len)
+        });
         write_raw(fd, b"\n");
     }
     // SAFETY: written once, before any handler was installed.
@@ -273,7 +304,11 @@ fn write_raw(fd: RawFd, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         // SAFETY: the pointers are to live locals of the lengths given.
         let written = unsafe {
-            let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+            let mut poll = libc::pollfd {
+                fd,
+                events: libc::POLLOUT,
+                revents: 0,
+            };
             if libc::poll(&raw mut poll, 1, 200) == 0 {
                 return;
             }
@@ -288,7 +323,10 @@ fn write_raw(fd: RawFd, mut bytes: &[u8]) {
 }
 
 fn wait_until(mut milliseconds: u32, done: impl Fn() -> bool) {
-    let step = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    let step = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000,
+    };
     while milliseconds > 0 && !done() {
         // SAFETY: `step` lives during the call; a null remainder is allowed.
         unsafe { libc::nanosleep(&raw const step, ptr::null_mut()) };

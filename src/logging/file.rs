@@ -19,6 +19,10 @@ pub(super) fn open(dir: &Path) -> io::Result<(File, PathBuf)> {
     if fs::metadata(&path).is_ok_and(|meta| meta.len() > ROTATE_ABOVE) {
         fs::rename(&path, dir.join(OLDER))?;
     }
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&path)?;
     Ok((file, path))
 }

@@ -16,14 +16,22 @@ pub(super) struct SinkLayer(pub(super) LogSink);
 
 impl<S: Subscriber> Layer<S> for SinkLayer {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        let limit = if metadata.target().starts_with(OWN) { Level::DEBUG } else { Level::WARN };
+        let limit = if metadata.target().starts_with(OWN) {
+            Level::DEBUG
+        } else {
+            Level::WARN
+        };
         *metadata.level() <= limit
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut text = Text(String::new());
         event.record(&mut text);
-        self.0.log_foreign(level(*event.metadata().level()), event.metadata().target(), &text.0);
+        self.0.log_foreign(
+            level(*event.metadata().level()),
+            event.metadata().target(),
+            &text.0,
+        );
     }
 }
 
@@ -65,8 +73,16 @@ mod tests {
             tracing::warn!(target: "ureq", "slow");
         });
         let lines = sink.take();
-        let shown: Vec<String> =
-            lines.iter().map(|l| format!("{} {} {}", l.level.name(), l.target, l.text)).collect();
-        assert_eq!(shown, ["info platen::engine cache cleared cells=12", "warn ureq slow"]);
+        let shown: Vec<String> = lines
+            .iter()
+            .map(|l| format!("{} {} {}", l.level.name(), l.target, l.text))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "info platen::engine cache cleared cells=12",
+                "warn ureq slow"
+            ]
+        );
     }
 }

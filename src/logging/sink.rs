@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::Notify;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::{LogLevel, LogLine, file};
 
@@ -16,6 +17,16 @@ use super::{LogLevel, LogLine, file};
 const RING_CAPACITY: usize = 1000;
 /// Most bytes that one run adds to the file.
 const RUN_LIMIT: u64 = 32 * 1024 * 1024;
+
+/// The log of this process, for code that can be handed nothing but a function.
+static INSTALLED: OnceLock<LogSink> = OnceLock::new();
+
+/// Adds a line to the installed log; without one it is dropped. Never panics.
+pub fn record(line: LogLine) {
+    if let Some(sink) = INSTALLED.get() {
+        sink.push(line);
+    }
+}
 
 /// The log. Clones share one log.
 #[derive(Debug, Clone)]
@@ -65,21 +76,24 @@ impl LogSink {
         self.0.file.as_ref().map(|(file, _)| file)
     }
 
-    /// Sends everything that the program traces into this log, from now on.
+    /// Makes this the log of the process: what the program traces and what [`record`] is given goes here.
     ///
     /// # Errors
-    /// Something else already receives it.
+    /// Something else already receives what is traced.
     pub fn install(&self) -> Result<(), tracing::subscriber::SetGlobalDefaultError> {
-        use tracing_subscriber::layer::SubscriberExt as _;
-        tracing::subscriber::set_global_default(
-            tracing_subscriber::registry().with(super::layer::SinkLayer(self.clone())),
-        )
+        let _ = INSTALLED.set(self.clone());
+        let layer = super::layer::SinkLayer(self.clone());
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer))
     }
 
     /// Adds what foreign code says, a line of the log for each of its lines. Never panics.
     pub fn log_foreign(&self, level: LogLevel, target: &str, text: &str) {
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            self.push(LogLine { level, target: target.to_owned(), text: line.trim_end().to_owned() });
+            self.push(LogLine {
+                level,
+                target: target.to_owned(),
+                text: line.trim_end().to_owned(),
+            });
         }
     }
 
@@ -99,7 +113,12 @@ impl LogSink {
     /// Takes the lines added since the last call, at most the latest thousand.
     #[must_use]
     pub fn take(&self) -> Vec<LogLine> {
-        self.0.ring.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+        self.0
+            .ring
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+            .collect()
     }
 
     /// Waits until lines were added. Cancel-safe.
@@ -108,15 +127,23 @@ impl LogSink {
     }
 
     fn write(&self, line: &LogLine) {
-        let Some((file, _)) = &self.0.file else { return };
+        let Some((file, _)) = &self.0.file else {
+            return;
+        };
         let now = jiff::Timestamp::now();
-        let text = format!("{now:.3} {:5} {}: {}\n", line.level.name(), line.target, line.text);
+        let text = format!(
+            "{now:.3} {:5} {}: {}\n",
+            line.level.name(),
+            line.target,
+            line.text
+        );
         let bytes = text.len() as u64;
         let before = self.0.written.fetch_add(bytes, Ordering::Relaxed);
         if before + bytes <= RUN_LIMIT {
             let _ = (&*file).write_all(text.as_bytes());
         } else if before <= RUN_LIMIT {
-            let _ = (&*file).write_all(b"this run has logged enough; the rest is only in the log view\n");
+            let _ = (&*file)
+                .write_all(b"this run has logged enough; the rest is only in the log view\n");
         }
     }
 }
@@ -131,7 +158,11 @@ mod tests {
     use super::*;
 
     fn line(text: &str) -> LogLine {
-        LogLine { level: LogLevel::Info, target: "test".into(), text: text.into() }
+        LogLine {
+            level: LogLevel::Info,
+            target: "test".into(),
+            text: text.into(),
+        }
     }
 
     #[test]
@@ -152,9 +183,15 @@ mod tests {
         let sink = LogSink::open(&dir.path().join("logs")).unwrap();
         sink.log_foreign(LogLevel::Warn, "llama.cpp", "one\n\ntwo\n");
         let path = sink.path().unwrap();
-        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         let text = fs::read_to_string(path).unwrap();
-        let ends: Vec<&str> = text.lines().map(|line| line.split_once(' ').unwrap().1).collect();
+        let ends: Vec<&str> = text
+            .lines()
+            .map(|line| line.split_once(' ').unwrap().1)
+            .collect();
         assert_eq!(ends, ["warn  llama.cpp: one", "warn  llama.cpp: two"]);
     }
 
@@ -164,7 +201,10 @@ mod tests {
         let path = dir.path().join("platen.log");
         fs::write(&path, vec![b'x'; 6 * 1024 * 1024]).unwrap();
         LogSink::open(dir.path()).unwrap().push(line("new"));
-        assert_eq!(fs::metadata(dir.path().join("platen.log.1")).unwrap().len(), 6 * 1024 * 1024);
+        assert_eq!(
+            fs::metadata(dir.path().join("platen.log.1")).unwrap().len(),
+            6 * 1024 * 1024
+        );
         assert!(fs::read_to_string(&path).unwrap().ends_with("test: new\n"));
     }
 
@@ -185,7 +225,9 @@ mod tests {
         let sink = LogSink::in_memory();
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..100).for_each(|_| sink.log_foreign(LogLevel::Error, "llama.cpp", "x\u{0}y")));
+                scope.spawn(|| {
+                    (0..100).for_each(|_| sink.log_foreign(LogLevel::Error, "llama.cpp", "x\u{0}y"));
+                });
             }
         });
         assert_eq!(sink.take().len(), 400);

@@ -40,7 +40,12 @@ pub enum Signal {
 
 impl Signal {
     /// All of them.
-    pub(super) const ALL: [Signal; 4] = [Signal::Hangup, Signal::Interrupt, Signal::Quit, Signal::Terminate];
+    pub(super) const ALL: [Signal; 4] = [
+        Signal::Hangup,
+        Signal::Interrupt,
+        Signal::Quit,
+        Signal::Terminate,
+    ];
 
     /// Its number.
     #[must_use]
@@ -82,7 +87,9 @@ impl Ending {
     #[must_use]
     pub fn message(self) -> Option<String> {
         match self {
-            Ending::Signal(signal) => Some(format!("platen was asked to stop ({})\n", signal.name())),
+            Ending::Signal(signal) => {
+                Some(format!("platen was asked to stop ({})\n", signal.name()))
+            }
             Ending::Quit | Ending::TerminalLost | Ending::Panicked => None,
         }
     }
@@ -99,7 +106,14 @@ pub(super) struct Endings {
 impl Endings {
     pub(super) fn new() -> (Endings, mpsc::UnboundedReceiver<Ending>) {
         let (announce, heard) = mpsc::unbounded_channel();
-        (Endings { announce, counting: Arc::default(), finished: Arc::default() }, heard)
+        (
+            Endings {
+                announce,
+                counting: Arc::default(),
+                finished: Arc::default(),
+            },
+            heard,
+        )
     }
 
     /// Announces an ending and starts the countdown to the hard exit. The first ending decides.
@@ -119,7 +133,10 @@ impl Endings {
                 }
                 crash::exit_now(ending.exit_code());
             };
-            if let Err(error) = std::thread::Builder::new().name("platen-countdown".into()).spawn(count) {
+            if let Err(error) = std::thread::Builder::new()
+                .name("platen-countdown".into())
+                .spawn(count)
+            {
                 tracing::error!("cannot guard the end of the program: {error}");
             }
         }

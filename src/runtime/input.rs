@@ -26,13 +26,15 @@ pub(super) type Batch = (Instant, Vec<Event>);
 /// The thread can't be started.
 pub(super) fn read() -> io::Result<mpsc::UnboundedReceiver<Batch>> {
     let (sender, receiver) = mpsc::unbounded_channel();
-    thread::Builder::new().name("platen-keys".into()).spawn(move || {
-        while let Ok(batch) = next_batch() {
-            if sender.send((Instant::now(), batch)).is_err() {
-                return;
+    thread::Builder::new()
+        .name("platen-keys".into())
+        .spawn(move || {
+            while let Ok(batch) = next_batch() {
+                if sender.send((Instant::now(), batch)).is_err() {
+                    return;
+                }
             }
-        }
-    })?;
+        })?;
     Ok(receiver)
 }
 
@@ -79,13 +81,18 @@ impl Digest {
 
     /// Decides what the text keys so far are: typed or pasted.
     fn settle(&mut self, now: Instant, keys: &mut Vec<KeyEvent>, messages: &mut Vec<Msg>) {
-        let Some((_, before_last)) = keys.split_last() else { return };
+        let Some((_, before_last)) = keys.split_last() else {
+            return;
+        };
         let is_break = |key: &KeyEvent| text_of(key) == Some('\n');
         let burst = keys.len() >= BURST_MIN && before_last.iter().any(is_break);
-        let follows = self.pasting_until.is_some_and(|until| now < until) && keys.iter().any(is_break);
+        let follows =
+            self.pasting_until.is_some_and(|until| now < until) && keys.iter().any(is_break);
         if burst || follows {
             self.pasting_until = Some(now + BURST_TAIL);
-            messages.push(Msg::Paste(keys.drain(..).filter_map(|key| text_of(&key)).collect()));
+            messages.push(Msg::Paste(
+                keys.drain(..).filter_map(|key| text_of(&key)).collect(),
+            ));
         } else {
             messages.extend(keys.drain(..).map(Msg::Key));
         }
@@ -96,7 +103,9 @@ impl Digest {
 fn text_of(key: &KeyEvent) -> Option<char> {
     match key.code {
         KeyCode::Char('j') if key.modifiers == KeyModifiers::CONTROL => Some('\n'),
-        KeyCode::Char(character) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => Some(character),
+        KeyCode::Char(character) if key.modifiers.difference(KeyModifiers::SHIFT).is_empty() => {
+            Some(character)
+        }
         KeyCode::Enter if key.modifiers.is_empty() => Some('\n'),
         KeyCode::Tab if key.modifiers.is_empty() => Some('\t'),
         _ => None,
@@ -113,7 +122,13 @@ mod tests {
 
     fn keys(text: &str) -> Vec<Event> {
         text.chars()
-            .map(|character| key(if character == '\r' { KeyCode::Enter } else { KeyCode::Char(character) }))
+            .map(|character| {
+                key(if character == '\r' {
+                    KeyCode::Enter
+                } else {
+                    KeyCode::Char(character)
+                })
+            })
             .collect()
     }
 
@@ -121,8 +136,14 @@ mod tests {
     fn shown(messages: &[Msg]) -> String {
         let one = |message: &Msg| match message {
             Msg::Paste(text) => format!("[{text}]"),
-            Msg::Key(KeyEvent { code: KeyCode::Char(character), .. }) => character.to_string(),
-            Msg::Key(KeyEvent { code: KeyCode::Enter, .. }) => "⏎".to_owned(),
+            Msg::Key(KeyEvent {
+                code: KeyCode::Char(character),
+                ..
+            }) => character.to_string(),
+            Msg::Key(KeyEvent {
+                code: KeyCode::Enter,
+                ..
+            }) => "⏎".to_owned(),
             other => format!("{other:?}"),
         };
         messages.iter().map(one).collect()
@@ -133,13 +154,18 @@ mod tests {
         let mut digest = Digest::default();
         batches
             .iter()
-            .map(|(ms, events)| shown(&digest.messages((start + Duration::from_millis(*ms), events.clone()))))
+            .map(|(ms, events)| {
+                shown(&digest.messages((start + Duration::from_millis(*ms), events.clone())))
+            })
             .collect()
     }
 
     #[test]
     fn typed_lines_are_sent() {
-        assert_eq!(digest(&[(0, keys("h")), (90, keys("i")), (180, keys("\r"))]), "hi⏎");
+        assert_eq!(
+            digest(&[(0, keys("h")), (90, keys("i")), (180, keys("\r"))]),
+            "hi⏎"
+        );
         assert_eq!(digest(&[(0, keys("hello\r"))]), "hello⏎");
     }
 
@@ -151,7 +177,10 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_burst_belongs_to_it_for_a_moment() {
-        assert_eq!(digest(&[(0, keys("a\rb")), (10, keys("c\r")), (500, keys("\r"))]), "[a\nb][c\n]⏎");
+        assert_eq!(
+            digest(&[(0, keys("a\rb")), (10, keys("c\r")), (500, keys("\r"))]),
+            "[a\nb][c\n]⏎"
+        );
     }
 
     #[test]
@@ -166,7 +195,13 @@ mod tests {
         let mut release = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
         release.kind = KeyEventKind::Release;
         assert_eq!(digest(&[(0, vec![Event::Key(release)])]), "");
-        let escape = digest(&[(0, [keys("ab"), vec![key(KeyCode::Esc)], keys("\r")].concat())]);
-        assert!(escape.starts_with("ab") && escape.ends_with('⏎'), "{escape}");
+        let escape = digest(&[(
+            0,
+            [keys("ab"), vec![key(KeyCode::Esc)], keys("\r")].concat(),
+        )]);
+        assert!(
+            escape.starts_with("ab") && escape.ends_with('⏎'),
+            "{escape}"
+        );
     }
 }

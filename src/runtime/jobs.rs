@@ -28,7 +28,14 @@ pub(super) struct Jobs {
 impl Jobs {
     pub(super) fn new(library: Arc<dyn Library>) -> (Jobs, mpsc::UnboundedReceiver<Msg>) {
         let (results, messages) = mpsc::unbounded_channel();
-        (Jobs { library, results, download_cancelled: Arc::default() }, messages)
+        (
+            Jobs {
+                library,
+                results,
+                download_cancelled: Arc::default(),
+            },
+            messages,
+        )
     }
 
     pub(super) fn scan(&self) {

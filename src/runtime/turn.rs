@@ -72,7 +72,12 @@ impl<P: Program> Loop<P> {
     }
 
     /// Turns until the program ends.
-    pub(super) async fn run(&mut self, engine: &impl EngineLink, mut sources: Sources, wanted: Vec<Effect>) -> Ending {
+    pub(super) async fn run(
+        &mut self,
+        engine: &impl EngineLink,
+        mut sources: Sources,
+        wanted: Vec<Effect>,
+    ) -> Ending {
         self.carry_out(wanted, engine);
         self.resize(engine);
         loop {
@@ -112,7 +117,10 @@ impl<P: Program> Loop<P> {
     }
 
     async fn wait(&self, sources: &mut Sources) -> Woken {
-        let tick = self.program.tick_interval().map(|interval| self.ticked + interval);
+        let tick = self
+            .program
+            .tick_interval()
+            .map(|interval| self.ticked + interval);
         tokio::select! {
             biased;
             Some(ending) = sources.endings.recv() => Woken::Ending(ending),
@@ -134,7 +142,13 @@ impl<P: Program> Loop<P> {
             self.keys(batch, engine);
         }
         for _ in 0..ENGINE_BATCH {
-            let Some(Ok(event)) = sources.engine.as_mut().map(|output| output.events.try_recv()) else { break };
+            let Some(Ok(event)) = sources
+                .engine
+                .as_mut()
+                .map(|output| output.events.try_recv())
+            else {
+                break;
+            };
             self.heard(Heard::Event(event), engine);
         }
         while let Ok(message) = sources.jobs.try_recv() {
@@ -234,7 +248,9 @@ impl<P: Program> Loop<P> {
 
 /// The next thing that the engine says; waits for ever where there is none.
 async fn listen(output: Option<&mut EngineOutput>) -> Heard {
-    let Some(output) = output else { return pending().await };
+    let Some(output) = output else {
+        return pending().await;
+    };
     tokio::select! {
         biased;
         event = output.events.recv() => event.map_or(Heard::End, Heard::Event),

@@ -18,18 +18,24 @@ use crate::llama::crash;
 /// # Errors
 /// The thread can't be started.
 pub(super) fn terminal(tty: OwnedFd, endings: Endings) -> io::Result<()> {
-    thread::Builder::new().name("platen-tty".into()).spawn(move || {
-        loop {
-            let mut fds = [PollFd::new(&tty, PollFlags::empty())];
-            match poll(&mut fds, None) {
-                Ok(_) if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => {
-                    return endings.begin(Ending::TerminalLost);
+    thread::Builder::new()
+        .name("platen-tty".into())
+        .spawn(move || {
+            loop {
+                let mut fds = [PollFd::new(&tty, PollFlags::empty())];
+                match poll(&mut fds, None) {
+                    Ok(_)
+                        if fds[0]
+                            .revents()
+                            .intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) =>
+                    {
+                        return endings.begin(Ending::TerminalLost);
+                    }
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(error) => return tracing::warn!("cannot watch the terminal: {error}"),
                 }
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return tracing::warn!("cannot watch the terminal: {error}"),
             }
-        }
-    })?;
+        })?;
     Ok(())
 }
 
@@ -38,24 +44,33 @@ pub(super) fn terminal(tty: OwnedFd, endings: Endings) -> io::Result<()> {
 /// # Errors
 /// The thread can't be started.
 pub(super) fn signals(endings: Endings) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
     let mut streams: Vec<(Signal, Stream)> = Vec::new();
     {
         let _context = runtime.enter();
-        for kind in Signal::ALL.into_iter().filter(|kind| !crash::is_ignored(kind.number())) {
+        for kind in Signal::ALL
+            .into_iter()
+            .filter(|kind| !crash::is_ignored(kind.number()))
+        {
             streams.push((kind, signal(SignalKind::from_raw(kind.number()))?));
         }
     }
-    thread::Builder::new().name("platen-signals".into()).spawn(move || {
-        runtime.block_on(async {
-            let first = poll_fn(|context| {
-                streams
-                    .iter_mut()
-                    .find_map(|(kind, stream)| stream.poll_recv(context).is_ready().then_some(*kind))
-                    .map_or(Poll::Pending, Poll::Ready)
+    thread::Builder::new()
+        .name("platen-signals".into())
+        .spawn(move || {
+            runtime.block_on(async {
+                let first = poll_fn(|context| {
+                    streams
+                        .iter_mut()
+                        .find_map(|(kind, stream)| {
+                            stream.poll_recv(context).is_ready().then_some(*kind)
+                        })
+                        .map_or(Poll::Pending, Poll::Ready)
+                });
+                endings.begin(Ending::Signal(first.await));
             });
-            endings.begin(Ending::Signal(first.await));
-        });
-    })?;
+        })?;
     Ok(())
 }

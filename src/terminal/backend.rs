@@ -28,7 +28,11 @@ pub(super) struct TtyBackend {
 
 impl TtyBackend {
     pub(super) fn new(tty: OwnedFd) -> TtyBackend {
-        TtyBackend { tty: TtyWriter(tty), frame: Vec::new(), cursor: Cursor::Unknown }
+        TtyBackend {
+            tty: TtyWriter(tty),
+            frame: Vec::new(),
+            cursor: Cursor::Unknown,
+        }
     }
 
     /// Writes bytes now, outside any frame; they may change the cursor.
@@ -105,14 +109,23 @@ impl Backend for TtyBackend {
 
     fn size(&self) -> io::Result<Size> {
         let size = rustix::termios::tcgetwinsize(&self.tty.0)?;
-        Ok(Size { width: size.ws_col, height: size.ws_row })
+        Ok(Size {
+            width: size.ws_col,
+            height: size.ws_row,
+        })
     }
 
     fn window_size(&mut self) -> io::Result<WindowSize> {
         let size = rustix::termios::tcgetwinsize(&self.tty.0)?;
         Ok(WindowSize {
-            columns_rows: Size { width: size.ws_col, height: size.ws_row },
-            pixels: Size { width: size.ws_xpixel, height: size.ws_ypixel },
+            columns_rows: Size {
+                width: size.ws_col,
+                height: size.ws_row,
+            },
+            pixels: Size {
+                width: size.ws_xpixel,
+                height: size.ws_ypixel,
+            },
         })
     }
 

@@ -17,7 +17,14 @@ pub(super) enum Protocol {
 }
 
 /// Values of `TERM` (as beginnings).
-const TERMS: [&str; 6] = ["xterm-kitty", "xterm-ghostty", "foot", "alacritty", "rio", "contour"];
+const TERMS: [&str; 6] = [
+    "xterm-kitty",
+    "xterm-ghostty",
+    "foot",
+    "alacritty",
+    "rio",
+    "contour",
+];
 /// Values of `TERM_PROGRAM`.
 const PROGRAMS: [&str; 5] = ["ghostty", "WezTerm", "iTerm.app", "rio", "kitty"];
 
@@ -37,7 +44,8 @@ impl Protocol {
             return Protocol::Legacy;
         }
         let program = variable("TERM_PROGRAM").unwrap_or_default();
-        if TERMS.iter().any(|known| term.starts_with(known)) || PROGRAMS.contains(&program.as_str()) {
+        if TERMS.iter().any(|known| term.starts_with(known)) || PROGRAMS.contains(&program.as_str())
+        {
             Protocol::Kitty
         } else {
             Protocol::Legacy
@@ -50,22 +58,39 @@ mod tests {
     use super::*;
 
     fn protocol(environment: &[(&str, &str)]) -> Protocol {
-        Protocol::of(|name| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        Protocol::of(|name| {
+            environment
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        })
     }
 
     #[test]
     fn terminals_known_by_name_are_asked_for_unambiguous_keys() {
         assert_eq!(protocol(&[("TERM", "xterm-kitty")]), Protocol::Kitty);
         assert_eq!(protocol(&[("TERM", "foot-direct")]), Protocol::Kitty);
-        assert_eq!(protocol(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "WezTerm")]), Protocol::Kitty);
+        assert_eq!(
+            protocol(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "WezTerm")]),
+            Protocol::Kitty
+        );
     }
 
     #[test]
     fn others_and_all_behind_a_multiplexer_are_not() {
         assert_eq!(protocol(&[]), Protocol::Legacy);
         assert_eq!(protocol(&[("TERM", "xterm-256color")]), Protocol::Legacy);
-        assert_eq!(protocol(&[("TERM", "linux"), ("TERM_PROGRAM", "kitty")]), Protocol::Legacy);
-        assert_eq!(protocol(&[("TERM", "xterm-kitty"), ("TMUX", "/tmp/tmux")]), Protocol::Legacy);
-        assert_eq!(protocol(&[("TERM", "screen-256color"), ("TERM_PROGRAM", "iTerm.app")]), Protocol::Legacy);
+        assert_eq!(
+            protocol(&[("TERM", "linux"), ("TERM_PROGRAM", "kitty")]),
+            Protocol::Legacy
+        );
+        assert_eq!(
+            protocol(&[("TERM", "xterm-kitty"), ("TMUX", "/tmp/tmux")]),
+            Protocol::Legacy
+        );
+        assert_eq!(
+            protocol(&[("TERM", "screen-256color"), ("TERM_PROGRAM", "iTerm.app")]),
+            Protocol::Legacy
+        );
     }
 }

@@ -16,7 +16,11 @@ pub fn report_panics(log: LogSink, ending: impl Fn() + Send + Sync + 'static) {
         crash::say(&message(info, log.path()));
         let text = format!("{info}\n{}", Backtrace::force_capture());
         for text in text.lines() {
-            log.push(LogLine { level: LogLevel::Error, target: "panic".to_owned(), text: text.to_owned() });
+            log.push(LogLine {
+                level: LogLevel::Error,
+                target: "panic".to_owned(),
+                text: text.to_owned(),
+            });
         }
         ending();
     }));
@@ -25,8 +29,12 @@ pub fn report_panics(log: LogSink, ending: impl Fn() + Send + Sync + 'static) {
 fn message(info: &PanicHookInfo, log: Option<&Path>) -> String {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("without a name");
-    let place = info.location().map_or_else(String::new, |location| format!(" at {location}"));
+    let place = info
+        .location()
+        .map_or_else(String::new, |location| format!(" at {location}"));
     let cause = info.payload_as_str().unwrap_or("(no message)");
-    let log = log.map_or_else(String::new, |path| format!("The log is {}\n", path.display()));
+    let log = log.map_or_else(String::new, |path| {
+        format!("The log is {}\n", path.display())
+    });
     format!("platen failed in thread {name}{place}: {cause}\nThis is a bug in platen.\n{log}")
 }

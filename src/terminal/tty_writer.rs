@@ -25,7 +25,9 @@ impl TtyWriter {
 
     /// Writes bytes as they are; nothing once the terminal was given back.
     pub(super) fn emit(&self, mut bytes: &[u8]) -> io::Result<()> {
-        let Some(_leave) = crash::may_write() else { return Ok(()) };
+        let Some(_leave) = crash::may_write() else {
+            return Ok(());
+        };
         while !bytes.is_empty() {
             match rustix::io::write(&self.0, bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

@@ -1,6 +1,10 @@
 //! A program in a terminal of its own: keys go in, the screen comes out, and everything that was written is kept.
 //! Nothing here sleeps; every wait is for a condition, with a deadline that fails the test and shows the screen.
-#![allow(clippy::unwrap_used, dead_code, reason = "shared by tests that each use a part")]
+#![allow(
+    clippy::unwrap_used,
+    dead_code,
+    reason = "shared by tests that each use a part"
+)]
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -34,7 +38,11 @@ impl Spawn {
         }
         command.env("TERM", "xterm-256color");
         command.cwd(std::env::temp_dir());
-        Spawn { command, columns: 80, rows: 24 }
+        Spawn {
+            command,
+            columns: 80,
+            rows: 24,
+        }
     }
 
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Spawn {
@@ -53,7 +61,11 @@ impl Spawn {
     }
 
     pub fn start(self) -> Pty {
-        let size = PtySize { rows: self.rows, cols: self.columns, ..PtySize::default() };
+        let size = PtySize {
+            rows: self.rows,
+            cols: self.columns,
+            ..PtySize::default()
+        };
         let pair = native_pty_system().openpty(size).unwrap();
         let settings = settings(pair.master.as_ref());
         let started = Instant::now();
@@ -72,7 +84,14 @@ impl Spawn {
         let sink = output.clone();
         thread::spawn(move || sink.fill(reader));
         let writer = Some(pair.master.take_writer().unwrap());
-        Pty { child, master: Some(pair.master), writer, output, settings, started }
+        Pty {
+            child,
+            master: Some(pair.master),
+            writer,
+            output,
+            settings,
+            started,
+        }
     }
 }
 
@@ -101,7 +120,7 @@ struct State {
 
 impl Output {
     fn fill(&self, mut reader: Box<dyn Read + Send>) {
-        let mut buffer = [0; 65536];
+        let mut buffer = vec![0; 65536];
         loop {
             let read = reader.read(&mut buffer).unwrap_or(0);
             let mut state = self.state.lock().unwrap();
@@ -156,7 +175,11 @@ impl Pty {
         let mut state = self.state();
         while !condition(&state) {
             let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero() && !state.ended, "never came: {what}\n{}", shown(&state));
+            assert!(
+                !left.is_zero() && !state.ended,
+                "never came: {what}\n{}",
+                shown(&state)
+            );
             state = self.output.changed.wait_timeout(state, left).unwrap().0;
         }
     }
@@ -166,7 +189,11 @@ impl Pty {
     pub fn wait_for_quiet(&self, span: Duration) {
         let end = Instant::now() + DEADLINE;
         while self.bytes_within(span) > 0 {
-            assert!(Instant::now() < end, "never quiet\n{}", shown(&self.state()));
+            assert!(
+                Instant::now() < end,
+                "never quiet\n{}",
+                shown(&self.state())
+            );
         }
     }
 
@@ -205,7 +232,11 @@ impl Pty {
     }
 
     pub fn resize(&self, columns: u16, rows: u16) {
-        let size = PtySize { rows, cols: columns, ..PtySize::default() };
+        let size = PtySize {
+            rows,
+            cols: columns,
+            ..PtySize::default()
+        };
         self.state().screen.set_size(cells(rows), cells(columns));
         self.master.as_ref().unwrap().resize(size).unwrap();
     }
@@ -242,7 +273,10 @@ impl Pty {
         while !state.ended && self.master.is_some() {
             let (next, timeout) = self.output.changed.wait_timeout(state, DEADLINE).unwrap();
             state = next;
-            assert!(!timeout.timed_out(), "a child of the program keeps the terminal open");
+            assert!(
+                !timeout.timed_out(),
+                "a child of the program keeps the terminal open"
+            );
         }
         status
     }
@@ -256,7 +290,10 @@ impl Pty {
         while !state.ended {
             let (next, timeout) = self.output.changed.wait_timeout(state, DEADLINE).unwrap();
             state = next;
-            assert!(!timeout.timed_out(), "the program writes nothing after a change of size");
+            assert!(
+                !timeout.timed_out(),
+                "the program writes nothing after a change of size"
+            );
         }
         drop(state);
         self.writer = None;
@@ -268,17 +305,44 @@ impl Pty {
     pub fn assert_given_back(&self) {
         let state = self.state();
         let screen = state.screen.screen();
-        assert_eq!(settings(self.master.as_ref().unwrap().as_ref()), self.settings, "the terminal's settings");
-        assert!(!screen.alternate_screen(), "the alternate screen is left\n{}", shown(&state));
-        assert!(!screen.hide_cursor(), "the cursor is shown\n{}", shown(&state));
-        assert!(!screen.bracketed_paste(), "bracketed paste is off\n{}", shown(&state));
+        assert_eq!(
+            settings(self.master.as_ref().unwrap().as_ref()),
+            self.settings,
+            "the terminal's settings"
+        );
+        assert!(
+            !screen.alternate_screen(),
+            "the alternate screen is left\n{}",
+            shown(&state)
+        );
+        assert!(
+            !screen.hide_cursor(),
+            "the cursor is shown\n{}",
+            shown(&state)
+        );
+        assert!(
+            !screen.bracketed_paste(),
+            "bracketed paste is off\n{}",
+            shown(&state)
+        );
         assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None);
         for report in ["\x1b[?1000h", "\x1b[?1002h", "\x1b[?1003h"] {
-            assert_eq!(count(&state.raw, report), 0, "mouse reports are never asked for");
+            assert_eq!(
+                count(&state.raw, report),
+                0,
+                "mouse reports are never asked for"
+            );
         }
         let pushed = count(&state.raw, "\x1b[>1u");
-        assert_eq!(count(&state.raw, "\x1b[<1u"), pushed, "keyboard flags are popped as often as pushed");
-        assert!(count(&state.raw, "\x1b[?2026l") >= count(&state.raw, "\x1b[?2026h"), "updates are ended");
+        assert_eq!(
+            count(&state.raw, "\x1b[<1u"),
+            pushed,
+            "keyboard flags are popped as often as pushed"
+        );
+        assert!(
+            count(&state.raw, "\x1b[?2026l") >= count(&state.raw, "\x1b[?2026h"),
+            "updates are ended"
+        );
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -302,10 +366,16 @@ fn settings(master: &dyn MasterPty) -> String {
 }
 
 fn count(raw: &[u8], text: &str) -> usize {
-    raw.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
+    raw.windows(text.len())
+        .filter(|window| *window == text.as_bytes())
+        .count()
 }
 
 fn shown(state: &State) -> String {
     let tail = &state.raw[state.raw.len().saturating_sub(600)..];
-    format!("screen:\n{}\nlast bytes: {}", state.screen.screen().contents(), tail.escape_ascii())
+    format!(
+        "screen:\n{}\nlast bytes: {}",
+        state.screen.screen().contents(),
+        tail.escape_ascii()
+    )
 }
