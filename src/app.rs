@@ -1,3 +1,303 @@
-//! The state of the screen and how messages change it. No IO, no clock, no terminal.
+//! The state of the screen and how messages change it. No IO, no clock, no terminal: time comes in with the
+//! message, and what should happen outside goes out as [`Effect`]s.
 
+pub mod conversation;
+pub mod help;
+pub mod layout;
+pub mod log_ring;
 pub mod message;
+pub mod meter;
+pub mod settings;
+pub mod slash;
+pub mod state;
+
+mod commands;
+mod input;
+mod loading;
+mod nearest;
+mod overlay;
+mod turn;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::chat::Message;
+use crate::clock::Timestamp;
+use crate::config::{Config, PanelsConfig};
+use crate::engine::command::RequestId;
+use crate::engine::event::{CacheSnapshot, EngineError, Event, Gauges, ModelFacts};
+use crate::engine::token::Role;
+use crate::keymap::{Context, Keymap};
+use crate::models::discover::FoundModel;
+use crate::text::composer::Composer;
+use crate::text::transcript::Transcript;
+use crate::ui::palette::Palette;
+
+use conversation::Conversation;
+use layout::{Layout, Wanted};
+use log_ring::LogRing;
+use message::{Effect, Msg};
+use meter::Meter;
+pub use nearest::nearest;
+use settings::Settings;
+use slash::Completion;
+use state::{Download, EngineState, Notice, NoticeLevel, Offer, Overlay, Panels, Turn};
+
+/// How often the screen moves by itself while something runs.
+const TICK: Duration = Duration::from_millis(100);
+/// Notices kept on screen.
+const NOTICES: usize = 3;
+
+/// The whole state of the screen.
+pub struct App {
+    pub(crate) config: Config,
+    pub(crate) keymap: Keymap,
+    pub(crate) palette: Palette,
+    pub(crate) size: (u16, u16),
+    pub(crate) now: Timestamp,
+    pub(crate) engine: EngineState,
+    pub(crate) turn: Turn,
+    pub(crate) overlay: Option<Overlay>,
+    pub(crate) panels: Panels,
+    pub(crate) conversation: Conversation,
+    pub(crate) system: Option<String>,
+    pub(crate) queue: VecDeque<String>,
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) transcript: Transcript,
+    pub(crate) composer: Composer,
+    pub(crate) completion: Completion,
+    pub(crate) settings: Settings,
+    pub(crate) meter: Meter,
+    pub(crate) cache: CacheSnapshot,
+    pub(crate) gauges: Gauges,
+    pub(crate) models: Vec<FoundModel>,
+    pub(crate) offers: Vec<Offer>,
+    pub(crate) download: Option<Download>,
+    pub(crate) log: LogRing,
+    wanted_model: Option<String>,
+    last_model: Option<PathBuf>,
+    last_id: u64,
+}
+
+impl App {
+    /// The state before anything happened. Keys that the configuration gets wrong are told as a notice and
+    /// leave the default keys.
+    #[must_use]
+    pub fn new(config: &Config, size: (u16, u16)) -> Self {
+        let keymap = Keymap::with_overrides(&config.keys);
+        let mut app = App {
+            config: config.clone(),
+            keymap: Keymap::default(),
+            palette: Palette::default(),
+            size,
+            now: Timestamp::default(),
+            engine: EngineState::NoModel,
+            turn: Turn::Idle,
+            overlay: None,
+            panels: match config.ui.panels {
+                PanelsConfig::Auto => Panels::Shown,
+                PanelsConfig::Hidden => Panels::Hidden,
+            },
+            conversation: Conversation::default(),
+            system: config.system.clone(),
+            queue: VecDeque::new(),
+            notices: Vec::new(),
+            transcript: Transcript::default(),
+            composer: Composer::new(),
+            completion: Completion::default(),
+            settings: Settings::new(config.sampling.clone(), config.generation.max_tokens),
+            meter: Meter::default(),
+            cache: CacheSnapshot::default(),
+            gauges: Gauges::default(),
+            models: Vec::new(),
+            offers: Vec::new(),
+            download: None,
+            log: LogRing::default(),
+            wanted_model: config.model.clone(),
+            last_model: None,
+            last_id: 0,
+        };
+        match keymap {
+            Ok(keymap) => app.keymap = keymap,
+            Err(error) => app.fail(&EngineError::new(error.to_string(), "The default keys are in use.")),
+        }
+        app
+    }
+
+    /// The same state, drawn with this palette.
+    #[must_use]
+    pub fn with_palette(mut self, palette: Palette) -> Self {
+        self.palette = palette;
+        self
+    }
+
+    /// The same state, with these models to offer for download.
+    #[must_use]
+    pub fn with_offers(mut self, offers: Vec<Offer>) -> Self {
+        self.offers = offers;
+        self
+    }
+
+    /// What to do first: load the configured model where it is a path, else look for the models of this machine.
+    pub fn start(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.now = now;
+        let effects = match self.wanted_model.take() {
+            Some(model) => self.open_model(model),
+            None => vec![Effect::ScanModels],
+        };
+        self.relayout();
+        effects
+    }
+
+    /// Changes the state by what happened, and says what should be done.
+    pub fn update(&mut self, msg: Msg, now: Timestamp) -> Vec<Effect> {
+        self.now = now;
+        let effects = match msg {
+            Msg::Key(key) => self.key(key),
+            Msg::Paste(text) => self.paste(&text),
+            Msg::Resize { width, height } => {
+                self.size = (width, height);
+                Vec::new()
+            }
+            Msg::Engine(event) => self.heard(event),
+            Msg::Gauges(gauges) => {
+                if let Turn::Decoding(_) = self.turn {
+                    self.meter.gauged(&gauges, now);
+                }
+                self.gauges = gauges;
+                Vec::new()
+            }
+            Msg::Log(lines) => {
+                let added = self.log.extend(lines);
+                if let Some(Overlay::Log { below }) = &mut self.overlay
+                    && *below > 0
+                {
+                    *below += added;
+                }
+                Vec::new()
+            }
+            Msg::Models(models) => self.models_found(models),
+            Msg::Download(event) => self.download_moved(event),
+            Msg::Tick => Vec::new(),
+        };
+        self.relayout();
+        effects
+    }
+
+    /// How long until the next [`Msg::Tick`]; `None` while nothing on screen moves by itself.
+    #[must_use]
+    pub fn tick_interval(&self) -> Option<Duration> {
+        let downloading = self.download.as_ref().is_some_and(Download::is_running);
+        let loading = matches!(self.engine, EngineState::Loading(_));
+        (downloading || loading || self.turn != Turn::Idle).then_some(TICK)
+    }
+
+    fn heard(&mut self, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Loading { id, progress } => self.load_progressed(id, progress),
+            Event::Ready { id, facts, load: _ } => return self.load_finished(id, facts),
+            Event::Notice { text } => self.tell(text),
+            Event::Prefill { id, progress } => self.prefilled(id, progress),
+            Event::Token { id, token } => self.sampled(id, token),
+            Event::Finished { id, stop, tail, tokens, stats } => {
+                return self.turn_finished(id, turn::Ending { stop, tail, tokens, stats });
+            }
+            Event::Failed { id, error } => return self.failed(id, error),
+            Event::Prompt { .. } => {}
+            Event::Cache { cache } => self.cache = cache,
+            Event::Stopped => self.engine_stopped(),
+        }
+        Vec::new()
+    }
+
+    fn failed(&mut self, id: RequestId, error: EngineError) -> Vec<Effect> {
+        match &self.engine {
+            EngineState::Loading(load) if load.id == id => self.load_failed(error),
+            _ if self.turn.is(id) => self.turn_failed(&error),
+            _ => Vec::new(),
+        }
+    }
+
+    fn engine_stopped(&mut self) {
+        let error = EngineError::new(
+            "The engine ended unexpectedly.",
+            "Leave and start platen again; the log (F2) may say why.",
+        );
+        self.fail(&error);
+        self.engine = EngineState::Failed(error);
+        self.turn = Turn::Idle;
+    }
+
+    fn next_id(&mut self) -> RequestId {
+        self.last_id += 1;
+        RequestId(self.last_id)
+    }
+
+    fn tell(&mut self, text: impl Into<String>) {
+        self.notice(NoticeLevel::Info, text.into(), String::new());
+    }
+
+    fn fail(&mut self, error: &EngineError) {
+        self.notice(NoticeLevel::Error, error.message.clone(), error.hint.clone());
+    }
+
+    fn notice(&mut self, level: NoticeLevel, text: String, hint: String) {
+        let notice = Notice { level, text, hint };
+        self.notices.retain(|other| *other != notice);
+        if self.notices.len() == NOTICES {
+            self.notices.remove(0);
+        }
+        self.notices.push(notice);
+    }
+
+    /// The facts of the loaded model.
+    #[must_use]
+    pub fn facts(&self) -> Option<&ModelFacts> {
+        match &self.engine {
+            EngineState::Ready(facts) => Some(facts),
+            EngineState::NoModel | EngineState::Loading(_) | EngineState::Failed(_) => None,
+        }
+    }
+
+    pub(crate) fn context(&self) -> Context {
+        match self.overlay {
+            None | Some(Overlay::ConfirmQuit) => Context::Chat,
+            Some(
+                Overlay::Help { .. }
+                | Overlay::Log { .. }
+                | Overlay::ModelPicker(_)
+                | Overlay::Catalogue { .. },
+            ) => Context::Overlay,
+        }
+    }
+
+    /// Where everything stands now.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        let width = Layout::composer_width(self.size, self.panels);
+        let view = self.composer.view(width, Layout::composer_most(self.size));
+        let wanted = Wanted {
+            size: self.size,
+            panels: self.panels,
+            notice_rows: crate::ui::notices::rows(self),
+            composer_rows: u16::try_from(view.lines.len()).unwrap_or(u16::MAX),
+        };
+        Layout::new(wanted)
+    }
+
+    fn relayout(&mut self) {
+        let chat = self.layout().chat;
+        self.conversation.wrap_into(&mut self.transcript, chat.width.max(1));
+    }
+
+    /// The reply that is being written.
+    #[must_use]
+    pub fn streaming(&self) -> Option<&Message> {
+        self.turn.active()?;
+        self.conversation
+            .last()
+            .filter(|last| last.role == Role::Assistant && last.stop.is_none())
+    }
+}
+

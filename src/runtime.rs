@@ -16,6 +16,7 @@ use ratatui::Frame;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use crate::app::App;
 use crate::app::message::{Effect, Msg};
 use crate::clock::Timestamp;
 use crate::engine::command::{Command, RequestId};
@@ -23,6 +24,7 @@ use crate::engine::{EngineHandle, EngineOutput};
 use crate::llama::crash;
 use crate::logging::LogSink;
 use crate::terminal::{Terminal, report_panics};
+use crate::ui;
 
 pub use ending::{Ending, Signal};
 pub use jobs::Library;
@@ -40,6 +42,24 @@ pub trait Program {
     fn tick_interval(&self) -> Option<Duration>;
     /// Draws everything.
     fn draw(&self, frame: &mut Frame);
+}
+
+impl Program for App {
+    fn start(&mut self, now: Timestamp) -> Vec<Effect> {
+        App::start(self, now)
+    }
+
+    fn update(&mut self, message: Msg, now: Timestamp) -> Vec<Effect> {
+        App::update(self, message, now)
+    }
+
+    fn tick_interval(&self) -> Option<Duration> {
+        App::tick_interval(self)
+    }
+
+    fn draw(&self, frame: &mut Frame) {
+        ui::draw(frame, self);
+    }
 }
 
 /// The way to a running engine. Dropping it ends the engine.

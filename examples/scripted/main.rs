@@ -9,11 +9,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use platen::app::App;
+use platen::config::Config;
 use platen::llama::crash;
 use platen::logging::LogSink;
 use platen::models::discover::FoundModel;
 use platen::models::download::DownloadEvent;
-use platen::runtime::{Library, Session, run};
+use platen::runtime::{Library, Program, Session, run};
+use platen::ui::palette::Palette;
 
 struct EmptyLibrary;
 
@@ -29,6 +32,7 @@ impl Library for EmptyLibrary {
     }
 }
 
+/// Runs the program's own screen where `SCRIPT_SCREEN` is `app`, else the bare one.
 fn main() -> anyhow::Result<ExitCode> {
     crash::silence_backtraces();
     let log = match std::env::var_os("SCRIPT_LOG") {
@@ -36,12 +40,32 @@ fn main() -> anyhow::Result<ExitCode> {
         None => LogSink::in_memory(),
     };
     log.install()?;
+    let ending = match std::env::var("SCRIPT_SCREEN").as_deref() {
+        Ok("app") => {
+            let config = Config {
+                model: Some("/scripted.gguf".into()),
+                ..Config::default()
+            };
+            let palette = match std::env::var("NO_COLOR").as_deref() {
+                Ok("") | Err(_) => Palette::Ansi,
+                Ok(_) => Palette::Mono,
+            };
+            run(session(
+                App::new(&config, (80, 24)).with_palette(palette),
+                log,
+            ))?
+        }
+        _ => run(session(screen::Screen::default(), log))?,
+    };
+    Ok(ExitCode::from(ending.exit_code()))
+}
+
+fn session<P: Program>(program: P, log: LogSink) -> Session<P, engine::Link> {
     let script = engine::Script::of_environment();
-    let session = Session {
-        program: screen::Screen::default(),
+    Session {
+        program,
         spawn_engine: Box::new(move || Ok(engine::spawn(script))),
         library: Arc::new(EmptyLibrary),
         log,
-    };
-    Ok(ExitCode::from(run(session)?.exit_code()))
+    }
 }

@@ -55,6 +55,8 @@ pub enum Effect {
     CancelDownload,
     /// Put text on the clipboard (OSC 52).
     Copy(String),
+    /// Clear the terminal and draw everything again.
+    Redraw,
     /// Leave the program.
     Quit,
 }

@@ -226,7 +226,8 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    (0..100).for_each(|_| sink.log_foreign(LogLevel::Error, "llama.cpp", "x\u{0}y"));
+                    (0..100)
+                        .for_each(|_| sink.log_foreign(LogLevel::Error, "llama.cpp", "x\u{0}y"));
                 });
             }
         });

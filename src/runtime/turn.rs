@@ -228,6 +228,11 @@ impl<P: Program> Loop<P> {
                         self.lost(&error);
                     }
                 }
+                Effect::Redraw => {
+                    if let Err(error) = self.terminal.redraw() {
+                        self.lost(&error);
+                    }
+                }
                 Effect::Quit => self.ending = Some(Ending::Quit),
             }
         }

@@ -1,0 +1,217 @@
+//! A turn from Enter to the last token: the queue before it, the reply while it comes, its end.
+
+use crate::chat::Message;
+use crate::engine::command::{Command, GenerateRequest, RequestId};
+use crate::engine::event::{EngineError, PrefillProgress, SampledToken, StopReason};
+use crate::engine::stats::TurnStats;
+use crate::engine::token::{PromptMessage, Role, TokenRun};
+
+use super::App;
+use super::message::Effect;
+use super::state::{Active, EngineState, Turn};
+
+/// Temperatures nearer than this are the same.
+const SAME_TEMPERATURE: f32 = 1e-4;
+
+/// How a reply ended.
+pub(super) struct Ending {
+    pub stop: StopReason,
+    pub tail: String,
+    pub tokens: TokenRun,
+    pub stats: Box<TurnStats>,
+}
+
+impl App {
+    /// Queues a message and sends it at once where the engine is free.
+    pub(super) fn submit(&mut self, text: String) -> Vec<Effect> {
+        self.queue.push_back(text);
+        self.send_next()
+    }
+
+    /// Sends the first queued message where a model is loaded and no turn runs.
+    pub(super) fn send_next(&mut self) -> Vec<Effect> {
+        if self.facts().is_none() || self.turn != Turn::Idle {
+            return Vec::new();
+        }
+        match self.queue.pop_front() {
+            Some(text) => {
+                self.conversation.push_user(text);
+                vec![self.begin_turn()]
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Asks for a reply to the conversation as it stands.
+    fn begin_turn(&mut self) -> Effect {
+        let id = self.next_id();
+        self.turn = Turn::Waiting(Active { id, submitted: self.now });
+        self.meter.begin();
+        self.notices.clear();
+        self.transcript.to_end();
+        let system = self.system.iter().map(|text| PromptMessage::new(Role::System, text));
+        let request = GenerateRequest {
+            messages: system.chain(self.conversation.messages().iter().map(Message::to_prompt)).collect(),
+            sampling: self.settings.sampling(),
+            stop: self.config.generation.stop.clone(),
+            max_tokens: self.settings.max_tokens,
+            submitted: self.now,
+        };
+        Effect::Engine(Command::Generate { id, request })
+    }
+
+    /// Drops the last reply and asks for another.
+    pub(super) fn regenerate(&mut self) -> Vec<Effect> {
+        let answerable = self.conversation.messages().iter().rposition(|message| message.role == Role::User);
+        match (&self.engine, self.turn, answerable) {
+            (EngineState::Ready(_), Turn::Idle, Some(last)) => {
+                self.conversation.truncate(last + 1);
+                vec![self.begin_turn()]
+            }
+            (EngineState::Ready(_), Turn::Idle, None) => {
+                self.tell("There is no message to answer again yet.");
+                Vec::new()
+            }
+            (EngineState::Ready(_), _, _) => {
+                self.tell("The reply is still coming; stop it first.");
+                Vec::new()
+            }
+            (EngineState::NoModel | EngineState::Loading(_) | EngineState::Failed(_), _, _) => {
+                self.tell("No model is loaded yet.");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Stops the running reply; what came so far stays.
+    pub(super) fn stop_turn(&mut self) -> Vec<Effect> {
+        match self.turn {
+            Turn::Idle | Turn::Stopping(_) => Vec::new(),
+            Turn::Waiting(active) | Turn::Prefill(active) | Turn::Decoding(active) => {
+                self.turn = Turn::Stopping(active);
+                vec![Effect::CancelThrough(active.id)]
+            }
+        }
+    }
+
+    /// Stops the running reply and hears no more of it.
+    pub(super) fn abandon_turn(&mut self) -> Vec<Effect> {
+        let active = self.turn.active();
+        self.turn = Turn::Idle;
+        active.map(|active| Effect::CancelThrough(active.id)).into_iter().collect()
+    }
+
+    pub(super) fn prefilled(&mut self, id: RequestId, progress: PrefillProgress) {
+        match self.turn {
+            Turn::Waiting(active) | Turn::Prefill(active) if active.id == id => {
+                self.turn = Turn::Prefill(active);
+                self.meter.prefilled(progress, self.now);
+            }
+            Turn::Stopping(active) if active.id == id => self.meter.prefilled(progress, self.now),
+            Turn::Idle
+            | Turn::Waiting(_)
+            | Turn::Prefill(_)
+            | Turn::Decoding(_)
+            | Turn::Stopping(_) => {}
+        }
+    }
+
+    pub(super) fn sampled(&mut self, id: RequestId, token: SampledToken) {
+        let Some(active) = self.turn.active().filter(|active| active.id == id) else {
+            return;
+        };
+        self.turn = match self.turn {
+            Turn::Stopping(active) => Turn::Stopping(active),
+            Turn::Idle | Turn::Waiting(_) | Turn::Prefill(_) | Turn::Decoding(_) => Turn::Decoding(active),
+        };
+        self.begin_reply();
+        let before = self.meter.token.as_ref().map(|last| last.temperature);
+        let position = self.meter.generated;
+        self.conversation.change_last(|reply| {
+            if before.is_some_and(|before| (before - token.temperature).abs() > SAME_TEMPERATURE) {
+                reply.temperature_changes.push((position, token.temperature));
+            }
+            reply.text.push_str(&token.text);
+            if token.thinking {
+                reply.thinking_len += token.text.len();
+            }
+        });
+        self.meter.sampled(token, self.now.since(active.submitted));
+    }
+
+    pub(super) fn turn_finished(&mut self, id: RequestId, ending: Ending) -> Vec<Effect> {
+        if !self.turn.is(id) {
+            return Vec::new();
+        }
+        let stats = self.meter.finished(ending.stats);
+        if !ending.tail.is_empty() {
+            self.begin_reply();
+        }
+        if self.streaming().is_some() {
+            self.conversation.change_last(|reply| {
+                reply.text.push_str(&ending.tail);
+                reply.tokens = Some(ending.tokens);
+                reply.stop = Some(ending.stop);
+                reply.stats = Some(stats);
+            });
+        }
+        self.turn = Turn::Idle;
+        self.explain(ending.stop);
+        self.drop_empty_reply();
+        self.send_next()
+    }
+
+    fn begin_reply(&mut self) {
+        if self.streaming().is_none() {
+            let model = self.facts().map_or_else(String::new, |facts| facts.name.clone());
+            self.conversation.push_reply(&model);
+        }
+    }
+
+    /// A reply that says nothing never enters the conversation.
+    fn drop_empty_reply(&mut self) {
+        let is_empty = |last: &Message| last.role == Role::Assistant && last.text.is_empty();
+        if self.conversation.last().is_some_and(is_empty) {
+            self.conversation.pop();
+        }
+    }
+
+    fn explain(&mut self, stop: StopReason) {
+        let silent =
+            self.conversation.last().is_none_or(|last| last.role != Role::Assistant || last.text.is_empty());
+        match stop {
+            StopReason::Eog | StopReason::Stop if silent => {
+                self.tell("The model ended its turn without a word.");
+            }
+            StopReason::Context => self.fail(&EngineError::new(
+                "The context is full: the reply ends here.",
+                "/new starts an empty chat; a larger --ctx holds more.",
+            )),
+            StopReason::Error => self.fail(&EngineError::new(
+                "A decode failed: the reply ends here.",
+                "What came before it is kept; the log (F2) says why.",
+            )),
+            StopReason::Eog | StopReason::Stop | StopReason::MaxTokens | StopReason::Cancelled => {}
+        }
+    }
+
+    /// A turn that failed before its first token gives the message back to an empty draft. Queued messages wait
+    /// for the user, for they would fail as well.
+    pub(super) fn turn_failed(&mut self, error: &EngineError) -> Vec<Effect> {
+        self.turn = Turn::Idle;
+        match self.conversation.last() {
+            Some(last) if last.role == Role::Assistant => {
+                self.conversation.change_last(|reply| reply.stop = Some(StopReason::Error));
+                self.drop_empty_reply();
+            }
+            Some(_) if self.composer.is_empty() => {
+                if let Some(message) = self.conversation.pop() {
+                    self.composer.set_text(&message.text);
+                }
+            }
+            Some(_) | None => {}
+        }
+        self.fail(error);
+        Vec::new()
+    }
+}

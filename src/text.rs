@@ -1,0 +1,19 @@
+//! Text as a terminal can bear it: made harmless, measured, wrapped, edited and scrolled. No IO and no terminal
+//! type; every other part of the screen draws only what has passed through here.
+//!
+//! A terminal and the screen's buffer must agree on the width of everything drawn, or borders break and residue
+//! stays. They disagree on emoji sequences, so what is drawn is a plainer form whose width is the sum of its
+//! characters' widths, by any way of counting: see [`sanitize`]. Stored text is never changed.
+
+pub mod composer;
+mod piece;
+pub mod sanitize;
+pub mod transcript;
+pub mod width;
+pub mod wrap;
+
+pub use composer::{Composer, ComposerView, TooLong};
+pub use sanitize::{visible, visible_line};
+pub use transcript::{Item, ItemKind, Items, Line, LineKind, Thinking, Transcript};
+pub use width::{fit, width};
+pub use wrap::wrap;
