@@ -58,6 +58,23 @@ impl Run {
     fn log(&self) -> String {
         fs::read_to_string(self.logs.path().join("platen.log")).unwrap()
     }
+
+    /// Waits until the thread that draws is held up in a write to the terminal.
+    fn wait_until_stuck(&self) {
+        let status = format!("/proc/{0}/task/{0}/status", self.pty.pid().as_raw_nonzero());
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut seen = fs::read_to_string(&status).unwrap();
+        // While it can run it does so a thousand times a second, and the status counts each time.
+        loop {
+            std::thread::sleep(Duration::from_millis(500));
+            let now = fs::read_to_string(&status).unwrap();
+            if now == seen {
+                return;
+            }
+            assert!(Instant::now() < end, "never stuck");
+            seen = now;
+        }
+    }
 }
 
 /// The moments at which things can go wrong.
@@ -322,6 +339,20 @@ fn a_lost_terminal_ends_a_program_that_ignores_the_hang_up_signal() {
 }
 
 #[test]
+fn a_terminal_that_takes_no_output_does_not_keep_the_program() {
+    let mut run = start("rate=1000,tokens=1000000");
+    run.pty.wait_for_text("state ready");
+    run.pty.keys("hi\r");
+    run.pty.wait_for_text("w9");
+    run.pty.stop_reading();
+    run.wait_until_stuck();
+    run.pty.signal(Signal::TERM);
+    let status = run.pty.exit_within(Duration::from_millis(2500));
+    assert_eq!(status.exit_code(), 128 + 15);
+    run.pty.resume_reading();
+}
+
+#[test]
 fn what_foreign_code_prints_lands_in_the_log_and_never_on_the_screen() {
     for moment in ["idle", "loading", "generating"] {
         let mut run = start(&format!("tokens=20,at={moment},fault=noise"));
@@ -397,7 +428,7 @@ fn a_storm_of_sizes_ends_at_the_last_one() {
     for step in 0..200u16 {
         run.pty.resize(20 + step % 60, 5 + step % 20);
     }
-    for (columns, rows) in [(1, 1), (2, 1), (1, 9), (60, 15)] {
+    for (columns, rows) in [(1, 1), (0, 0), (2, 1), (1, 9), (60, 15)] {
         run.pty.resize(columns, rows);
     }
     run.pty.wait_for_text("size 60x15");

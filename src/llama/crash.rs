@@ -88,11 +88,14 @@ pub struct Streams {
     pub stderr: OwnedFd,
 }
 
-/// Keeps llama.cpp from starting a debugger to print a backtrace when it dies. Call it first in `main`: no other
-/// thread may run yet, because it changes the environment.
+/// Keeps llama.cpp from starting a debugger to print a backtrace when it dies. Call it first in `main`: it changes
+/// the environment, which is sound only without other threads; where there are some, it does nothing.
 pub fn silence_backtraces() {
-    // SAFETY: by this function's contract no other thread exists that could read the environment.
-    unsafe { std::env::set_var("GGML_NO_BACKTRACE", "1") };
+    let alone = std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
+    if alone {
+        // SAFETY: this is the only thread, so nobody can be reading the environment.
+        unsafe { std::env::set_var("GGML_NO_BACKTRACE", "1") };
+    }
 }
 
 /// Installs the handlers; once in a process, later calls change nothing. The streams stay open until the process

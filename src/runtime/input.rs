@@ -16,6 +16,10 @@ const BATCH: usize = 4096;
 const BURST_TAIL: Duration = Duration::from_millis(50);
 /// Text keys that arrive together are taken for a paste from this many on, if a line break is among them.
 const BURST_MIN: usize = 3;
+/// An Enter that follows text faster than this was not typed by hand.
+const HASTE: Duration = Duration::from_millis(10);
+/// How long such an Enter waits for more.
+const ENTER_WAIT: Duration = Duration::from_millis(20);
 
 /// Events that arrived together, and when.
 pub(super) type Batch = (Instant, Vec<Event>);
@@ -47,16 +51,19 @@ fn next_batch() -> io::Result<Vec<Event>> {
 }
 
 /// Makes messages of batches. A terminal without bracketed paste sends pasted text as keys, where an Enter would
-/// send half of it; so text keys that arrive together, with a line break before the last of them, are one paste.
+/// send half of it. So text keys that arrive together, with a line break before the last of them, are one paste;
+/// and an Enter that comes faster after text than anyone types waits a moment for what follows.
 #[derive(Debug, Default)]
 pub(super) struct Digest {
     pasting_until: Option<Instant>,
+    typed: Option<Instant>,
+    held: Option<(KeyEvent, Instant)>,
 }
 
 impl Digest {
     /// The messages of one batch that arrived at `now`.
     pub(super) fn messages(&mut self, (now, events): Batch) -> Vec<Msg> {
-        let mut messages = Vec::new();
+        let mut messages = self.overdue(now);
         let mut keys: Vec<KeyEvent> = Vec::new();
         for event in events {
             match event {
@@ -64,12 +71,15 @@ impl Digest {
                 Event::Key(key) if text_of(&key).is_some() => keys.push(key),
                 Event::Key(key) => {
                     self.settle(now, &mut keys, &mut messages);
+                    messages.extend(self.held.take().map(|(enter, _)| Msg::Key(enter)));
                     messages.push(Msg::Key(key));
                 }
                 Event::Paste(text) => {
                     self.settle(now, &mut keys, &mut messages);
+                    let broken = self.held.take().map_or("", |_| "\n");
+                    let text = text.replace("\r\n", "\n").replace('\r', "\n");
                     self.pasting_until = Some(now + BURST_TAIL);
-                    messages.push(Msg::Paste(text.replace("\r\n", "\n").replace('\r', "\n")));
+                    messages.push(Msg::Paste(format!("{broken}{text}")));
                 }
                 // The size is read when it is needed; nothing else was asked for.
                 Event::Resize(..) | Event::Mouse(_) | Event::FocusGained | Event::FocusLost => {}
@@ -79,21 +89,45 @@ impl Digest {
         messages
     }
 
+    /// When [`Digest::overdue`] has something to say.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.held.map(|(_, until)| until)
+    }
+
+    /// An Enter after which nothing came.
+    pub(super) fn overdue(&mut self, now: Instant) -> Vec<Msg> {
+        let overdue = self.held.take_if(|(_, until)| *until <= now);
+        overdue
+            .map(|(enter, _)| Msg::Key(enter))
+            .into_iter()
+            .collect()
+    }
+
     /// Decides what the text keys so far are: typed or pasted.
     fn settle(&mut self, now: Instant, keys: &mut Vec<KeyEvent>, messages: &mut Vec<Msg>) {
-        let Some((_, before_last)) = keys.split_last() else {
+        let Some((last, before_last)) = keys.split_last() else {
             return;
         };
         let is_break = |key: &KeyEvent| text_of(key) == Some('\n');
         let burst = keys.len() >= BURST_MIN && before_last.iter().any(is_break);
         let follows =
             self.pasting_until.is_some_and(|until| now < until) && keys.iter().any(is_break);
-        if burst || follows {
+        let hasty = !before_last.is_empty()
+            || self
+                .typed
+                .is_some_and(|typed| now.duration_since(typed) < HASTE);
+        let enter = (last.code == KeyCode::Enter && hasty).then_some(*last);
+        self.typed = Some(now);
+        if burst || follows || self.held.is_some() {
+            let broken = self.held.take().map(|_| '\n');
+            let text = keys.drain(..).filter_map(|key| text_of(&key));
             self.pasting_until = Some(now + BURST_TAIL);
-            messages.push(Msg::Paste(
-                keys.drain(..).filter_map(|key| text_of(&key)).collect(),
-            ));
+            messages.push(Msg::Paste(broken.into_iter().chain(text).collect()));
         } else {
+            if let Some(enter) = enter {
+                keys.pop();
+                self.held = Some((enter, now + ENTER_WAIT));
+            }
             messages.extend(keys.drain(..).map(Msg::Key));
         }
     }
@@ -149,15 +183,16 @@ mod tests {
         messages.iter().map(one).collect()
     }
 
+    /// Each batch with its time in milliseconds; a second passes at the end.
     fn digest(batches: &[(u64, Vec<Event>)]) -> String {
         let start = Instant::now();
         let mut digest = Digest::default();
-        batches
-            .iter()
-            .map(|(ms, events)| {
-                shown(&digest.messages((start + Duration::from_millis(*ms), events.clone())))
-            })
-            .collect()
+        let mut messages = Vec::new();
+        for (ms, events) in batches {
+            messages.extend(digest.messages((start + Duration::from_millis(*ms), events.clone())));
+        }
+        messages.extend(digest.overdue(start + Duration::from_secs(1)));
+        shown(&messages)
     }
 
     #[test]
@@ -173,6 +208,24 @@ mod tests {
     fn keys_that_arrive_together_around_an_enter_are_a_paste() {
         assert_eq!(digest(&[(0, keys("a\rb"))]), "[a\nb]");
         assert_eq!(digest(&[(0, keys("one\rtwo\r"))]), "[one\ntwo\n]");
+    }
+
+    #[test]
+    fn keys_that_arrive_one_by_one_faster_than_typed_are_a_paste() {
+        let batches: Vec<(u64, Vec<Event>)> = "ab\rcd\re"
+            .chars()
+            .zip(0..)
+            .map(|(key, ms)| (ms, keys(&key.to_string())))
+            .collect();
+        assert_eq!(digest(&batches), "ab[\nc]d[\n]e");
+        assert_eq!(digest(&[(0, keys("ab\r")), (5, keys("cd"))]), "ab[\ncd]");
+    }
+
+    #[test]
+    fn an_enter_that_waits_is_sent_before_a_later_key() {
+        assert_eq!(digest(&[(0, keys("ab\r")), (300, keys("c"))]), "ab⏎c");
+        let escape = digest(&[(0, keys("ab\r")), (5, vec![key(KeyCode::Esc)])]);
+        assert!(escape.starts_with("ab⏎"), "{escape}");
     }
 
     #[test]

@@ -22,6 +22,8 @@ const ENGINE_BATCH: usize = 1024;
 enum Woken {
     Ending(Ending),
     Keys(Batch),
+    /// An Enter waited long enough.
+    Enter,
     Engine(Heard),
     Job(Msg),
     Log,
@@ -66,7 +68,17 @@ impl<P: Program> Loop<P> {
 
     /// Draws before anything slow; what the program wants at its start is returned for [`Loop::run`].
     pub(super) fn first_frame(&mut self) -> Vec<Effect> {
-        let wanted = self.program.start(SystemClock.now());
+        let mut wanted = match self.terminal.size() {
+            Ok((width, height)) => {
+                let size = Msg::Resize { width, height };
+                self.program.update(size, SystemClock.now())
+            }
+            Err(error) => {
+                self.lost(&error);
+                Vec::new()
+            }
+        };
+        wanted.extend(self.program.start(SystemClock.now()));
         self.draw();
         wanted
     }
@@ -79,7 +91,6 @@ impl<P: Program> Loop<P> {
         wanted: Vec<Effect>,
     ) -> Ending {
         self.carry_out(wanted, engine);
-        self.resize(engine);
         loop {
             if let Some(ending) = self.ending {
                 return ending;
@@ -87,6 +98,11 @@ impl<P: Program> Loop<P> {
             match self.wait(&mut sources).await {
                 Woken::Ending(ending) => return ending,
                 Woken::Keys(batch) => self.keys(batch, engine),
+                Woken::Enter => {
+                    for message in self.digest.overdue(Instant::now()) {
+                        self.take(message, Hurry::Prompt, engine);
+                    }
+                }
                 Woken::Engine(heard) => {
                     if let Heard::End = heard {
                         sources.engine = None;
@@ -125,6 +141,7 @@ impl<P: Program> Loop<P> {
             biased;
             Some(ending) = sources.endings.recv() => Woken::Ending(ending),
             Some(batch) = sources.keys.recv() => Woken::Keys(batch),
+            () = at(self.digest.due()) => Woken::Enter,
             Some(()) = sources.window.recv() => Woken::Window,
             Some(()) = sources.stop.recv() => Woken::Stop,
             Some(()) = sources.resume.recv() => Woken::Resume,

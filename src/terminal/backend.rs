@@ -41,12 +41,6 @@ impl TtyBackend {
         self.tty.emit(bytes)
     }
 
-    fn moved(&mut self) {
-        if let Cursor::Shown(position) = &mut self.cursor {
-            *position = None;
-        }
-    }
-
     fn commands(&mut self) -> CrosstermBackend<&mut Vec<u8>> {
         CrosstermBackend::new(&mut self.frame)
     }
@@ -63,7 +57,10 @@ impl Backend for TtyBackend {
         if content.peek().is_none() {
             return Ok(());
         }
-        self.moved();
+        if let Cursor::Shown(_) = self.cursor {
+            // Where synchronised updates are unknown, it would be seen running over the changed cells.
+            self.hide_cursor()?;
+        }
         self.commands().draw(content)
     }
 

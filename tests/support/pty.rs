@@ -77,6 +77,7 @@ impl Spawn {
                 first_byte: None,
                 ended: false,
                 detach: false,
+                paused: false,
             }),
             changed: Condvar::new(),
         });
@@ -116,6 +117,7 @@ struct State {
     first_byte: Option<Instant>,
     ended: bool,
     detach: bool,
+    paused: bool,
 }
 
 impl Output {
@@ -123,7 +125,11 @@ impl Output {
         let mut buffer = vec![0; 65536];
         loop {
             let read = reader.read(&mut buffer).unwrap_or(0);
-            let mut state = self.state.lock().unwrap();
+            let state = self.state.lock().unwrap();
+            let mut state = self
+                .changed
+                .wait_while(state, |state| state.paused)
+                .unwrap();
             if read > 0 {
                 state.first_byte.get_or_insert_with(Instant::now);
                 state.raw.extend_from_slice(&buffer[..read]);
@@ -270,7 +276,7 @@ impl Pty {
             thread::sleep(Duration::from_millis(5));
         };
         let mut state = self.state();
-        while !state.ended && self.master.is_some() {
+        while !state.ended && !state.paused && self.master.is_some() {
             let (next, timeout) = self.output.changed.wait_timeout(state, DEADLINE).unwrap();
             state = next;
             assert!(
@@ -279,6 +285,17 @@ impl Pty {
             );
         }
         status
+    }
+
+    /// Reads nothing more, as a terminal that hangs; what the program writes piles up until it has to wait.
+    pub fn stop_reading(&mut self) {
+        self.state().paused = true;
+    }
+
+    /// Reads again.
+    pub fn resume_reading(&mut self) {
+        self.state().paused = false;
+        self.output.changed.notify_all();
     }
 
     /// Closes the terminal, as when its window is closed or its connection is lost.
@@ -358,7 +375,7 @@ impl Drop for Pty {
 }
 
 fn cells(number: u16) -> NonZeroU16 {
-    NonZeroU16::new(number).unwrap()
+    NonZeroU16::new(number.max(1)).unwrap()
 }
 
 fn settings(master: &dyn MasterPty) -> String {
