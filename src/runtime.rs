@@ -30,6 +30,7 @@ pub use ending::{Ending, Signal};
 pub use jobs::Library;
 
 use ending::Endings;
+use input::Keyboard;
 use turn::Loop;
 
 /// What the loop drives: the state of the screen, without any IO of its own.
@@ -121,7 +122,7 @@ pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<
         let (engine, output) = spawn_engine()?;
         let sources = Sources {
             endings: heard,
-            keys: input::read().context("cannot read the keyboard")?,
+            keys: Keyboard::open().context("cannot read the keyboard")?,
             engine: Some(output),
             jobs: job_messages,
             window: signal(SignalKind::window_change())?,
@@ -144,7 +145,7 @@ pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<
 /// Everything that the loop waits for.
 struct Sources {
     endings: mpsc::UnboundedReceiver<Ending>,
-    keys: mpsc::UnboundedReceiver<input::Batch>,
+    keys: Keyboard,
     engine: Option<EngineOutput>,
     jobs: mpsc::UnboundedReceiver<Msg>,
     window: SignalStream,

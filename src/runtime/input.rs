@@ -1,15 +1,21 @@
 //! Keys and pastes, read by a thread of their own: crossterm waits for the rest of a half-arrived sequence, and
 //! spins when the terminal is gone; neither may stop the loop.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
+use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use tokio::sync::mpsc;
+use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::{Stream as _, StreamExt as _};
 
 use crate::app::message::Msg;
 
+/// How long the end of reading is waited for; it takes longer only where a sequence stopped half-way.
+const STOP_PATIENCE: Duration = Duration::from_millis(50);
 /// Most events of one batch.
 const BATCH: usize = 4096;
 /// How long after a paste or a burst what follows still belongs to it.
@@ -24,30 +30,68 @@ const ENTER_WAIT: Duration = Duration::from_millis(20);
 /// Events that arrived together, and when.
 pub(super) type Batch = (Instant, Vec<Event>);
 
-/// Starts to read.
-///
-/// # Errors
-/// The thread can't be started.
-pub(super) fn read() -> io::Result<mpsc::UnboundedReceiver<Batch>> {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    thread::Builder::new()
-        .name("platen-keys".into())
-        .spawn(move || {
-            while let Ok(batch) = next_batch() {
-                if sender.send((Instant::now(), batch)).is_err() {
-                    return;
-                }
-            }
-        })?;
-    Ok(receiver)
+/// The keyboard while it is read. Dropping it stops the reading, so that what is typed next reaches the shell.
+pub(super) struct Keyboard {
+    /// What arrives.
+    pub(super) batches: mpsc::UnboundedReceiver<Batch>,
+    stop: Option<oneshot::Sender<()>>,
+    stopped: std::sync::mpsc::Receiver<()>,
 }
 
-fn next_batch() -> io::Result<Vec<Event>> {
-    let mut batch = vec![event::read()?];
-    while batch.len() < BATCH && event::poll(Duration::ZERO)? {
-        batch.push(event::read()?);
+impl Keyboard {
+    /// Starts to read.
+    ///
+    /// # Errors
+    /// The thread can't be started.
+    pub(super) fn open() -> io::Result<Keyboard> {
+        let (sender, batches) = mpsc::unbounded_channel();
+        let (stop, stop_heard) = oneshot::channel();
+        let (stopping, stopped) = std::sync::mpsc::channel();
+        let wait = tokio::runtime::Builder::new_current_thread().build()?;
+        thread::Builder::new()
+            .name("platen-keys".into())
+            .spawn(move || {
+                let mut events = EventStream::new();
+                wait.block_on(async {
+                    tokio::select! {
+                        _ = stop_heard => {}
+                        () = read(&mut events, &sender) => {}
+                    }
+                });
+                drop(events);
+                let _ = stopping.send(());
+            })?;
+        Ok(Keyboard {
+            batches,
+            stop: Some(stop),
+            stopped,
+        })
     }
-    Ok(batch)
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        let _ = self.stopped.recv_timeout(STOP_PATIENCE);
+    }
+}
+
+/// Reads until the terminal fails or nobody listens.
+async fn read(events: &mut EventStream, sender: &mpsc::UnboundedSender<Batch>) {
+    while let Some(Ok(first)) = events.next().await {
+        let mut batch = vec![first];
+        while batch.len() < BATCH
+            && let Poll::Ready(Some(Ok(event))) =
+                poll_fn(|context| Poll::Ready(Pin::new(&mut *events).poll_next(context))).await
+        {
+            batch.push(event);
+        }
+        if sender.send((Instant::now(), batch)).is_err() {
+            return;
+        }
+    }
 }
 
 /// Makes messages of batches. A terminal without bracketed paste sends pasted text as keys, where an Enter would

@@ -140,7 +140,7 @@ impl<P: Program> Loop<P> {
         tokio::select! {
             biased;
             Some(ending) = sources.endings.recv() => Woken::Ending(ending),
-            Some(batch) = sources.keys.recv() => Woken::Keys(batch),
+            Some(batch) = sources.keys.batches.recv() => Woken::Keys(batch),
             () = at(self.digest.due()) => Woken::Enter,
             Some(()) = sources.window.recv() => Woken::Window,
             Some(()) = sources.stop.recv() => Woken::Stop,
@@ -155,7 +155,7 @@ impl<P: Program> Loop<P> {
 
     /// Takes everything else that is already there, so that one frame shows all of it.
     fn drain(&mut self, sources: &mut Sources, engine: &impl EngineLink) {
-        while let Ok(batch) = sources.keys.try_recv() {
+        while let Ok(batch) = sources.keys.batches.try_recv() {
             self.keys(batch, engine);
         }
         for _ in 0..ENGINE_BATCH {
