@@ -7,6 +7,8 @@ mod pty;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use pty::{Pty, Spawn};
@@ -15,20 +17,22 @@ use rustix::process::Signal;
 const QUIT: &[u8] = b"\x11";
 const PANIC: &[u8] = b"\x10";
 
-/// The example `scripted`, which Cargo builds beside the tests.
-fn scripted() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let path = tests
-        .parent()
-        .and_then(Path::parent)
-        .unwrap()
-        .join("examples/scripted");
-    assert!(
-        path.exists(),
-        "{} is missing: run cargo build --example scripted",
-        path.display()
-    );
-    path
+/// The example `scripted`, built anew where it is older than the code: Cargo does so by itself only when it runs
+/// all tests.
+fn scripted() -> &'static Path {
+    static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let tests = std::env::current_exe().unwrap();
+        let profile = tests.parent().and_then(Path::parent).unwrap();
+        let release = profile.ends_with("release").then_some("--release");
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--example", "scripted"])
+            .args(release)
+            .status()
+            .unwrap();
+        assert!(status.success(), "the example does not build");
+        profile.join("examples/scripted")
+    });
+    &BUILT
 }
 
 struct Run {
