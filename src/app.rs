@@ -28,21 +28,24 @@ use crate::config::{Config, PanelsConfig};
 use crate::engine::command::RequestId;
 use crate::engine::event::{CacheSnapshot, EngineError, Event, Gauges, ModelFacts};
 use crate::engine::token::Role;
-use crate::keymap::{Context, Keymap};
+use crate::keymap::{Action, Context, Keymap};
+use crate::logging::{LogLevel, LogLine};
 use crate::models::discover::FoundModel;
 use crate::text::composer::Composer;
 use crate::text::transcript::Transcript;
 use crate::ui::palette::Palette;
 
 use conversation::Conversation;
-use layout::{Layout, Wanted};
+use layout::Layout;
 use log_ring::LogRing;
 use message::{Effect, Msg};
 use meter::Meter;
 pub use nearest::nearest;
 use settings::Settings;
 use slash::Completion;
-use state::{Download, EngineState, Notice, NoticeLevel, Offer, Overlay, Panels, Turn};
+use state::{
+    Download, EngineState, Notice, NoticeLevel, Offer, Overlay, Panels, Scan, Turn, Wanted,
+};
 
 /// How often the screen moves by itself while something runs.
 const TICK: Duration = Duration::from_millis(100);
@@ -75,7 +78,8 @@ pub struct App {
     pub(crate) offers: Vec<Offer>,
     pub(crate) download: Option<Download>,
     pub(crate) log: LogRing,
-    wanted_model: Option<String>,
+    pub(crate) scan: Scan,
+    pub(crate) wanted: Wanted,
     last_model: Option<PathBuf>,
     last_id: u64,
 }
@@ -114,13 +118,17 @@ impl App {
             offers: Vec::new(),
             download: None,
             log: LogRing::default(),
-            wanted_model: config.model.clone(),
+            scan: Scan::Done,
+            wanted: Wanted::Nothing,
             last_model: None,
             last_id: 0,
         };
         match keymap {
             Ok(keymap) => app.keymap = keymap,
-            Err(error) => app.fail(&EngineError::new(error.to_string(), "The default keys are in use.")),
+            Err(error) => app.fail(&EngineError::new(
+                error.to_string(),
+                "The default keys are in use.",
+            )),
         }
         app
     }
@@ -139,13 +147,16 @@ impl App {
         self
     }
 
-    /// What to do first: load the configured model where it is a path, else look for the models of this machine.
+    /// What to do first: look for the models of this machine, and load the configured one
+    /// where it is a path.
     pub fn start(&mut self, now: Timestamp) -> Vec<Effect> {
         self.now = now;
-        let effects = match self.wanted_model.take() {
-            Some(model) => self.open_model(model),
-            None => vec![Effect::ScanModels],
-        };
+        self.wanted = Wanted::Any;
+        let mut effects = vec![self.search()];
+        if let Some(model) = self.config.model.clone() {
+            effects.extend(self.open_model(model));
+        }
+        effects.dedup();
         self.relayout();
         effects
     }
@@ -169,12 +180,7 @@ impl App {
                 Vec::new()
             }
             Msg::Log(lines) => {
-                let added = self.log.extend(lines);
-                if let Some(Overlay::Log { below }) = &mut self.overlay
-                    && *below > 0
-                {
-                    *below += added;
-                }
+                self.logged(lines);
                 Vec::new()
             }
             Msg::Models(models) => self.models_found(models),
@@ -200,8 +206,22 @@ impl App {
             Event::Notice { text } => self.tell(text),
             Event::Prefill { id, progress } => self.prefilled(id, progress),
             Event::Token { id, token } => self.sampled(id, token),
-            Event::Finished { id, stop, tail, tokens, stats } => {
-                return self.turn_finished(id, turn::Ending { stop, tail, tokens, stats });
+            Event::Finished {
+                id,
+                stop,
+                tail,
+                tokens,
+                stats,
+            } => {
+                return self.turn_finished(
+                    id,
+                    turn::Ending {
+                        stop,
+                        tail,
+                        tokens,
+                        stats,
+                    },
+                );
             }
             Event::Failed { id, error } => return self.failed(id, error),
             Event::Prompt { .. } => {}
@@ -212,21 +232,43 @@ impl App {
     }
 
     fn failed(&mut self, id: RequestId, error: EngineError) -> Vec<Effect> {
-        match &self.engine {
-            EngineState::Loading(load) if load.id == id => self.load_failed(error),
-            _ if self.turn.is(id) => self.turn_failed(&error),
-            _ => Vec::new(),
+        let loading = matches!(&self.engine, EngineState::Loading(load) if load.id == id);
+        if loading {
+            self.load_failed(error)
+        } else if self.turn.is(id) {
+            self.turn_failed(&error)
+        } else {
+            Vec::new()
         }
     }
 
     fn engine_stopped(&mut self) {
+        let log = self.key_name(Action::Log);
         let error = EngineError::new(
             "The engine ended unexpectedly.",
-            "Leave and start platen again; the log (F2) may say why.",
+            format!("Leave and start platen again; the log ({log}) may say why."),
         );
         self.fail(&error);
         self.engine = EngineState::Failed(error);
         self.turn = Turn::Idle;
+    }
+
+    /// Adds to the log; a log that is scrolled up stays where it is.
+    fn logged(&mut self, lines: Vec<LogLine>) {
+        let added = self.log.extend(lines);
+        if let Some(Overlay::Log { below }) = &mut self.overlay
+            && *below > 0
+        {
+            *below = (*below + added).min(self.log.len().saturating_sub(1));
+        }
+    }
+
+    /// The key of an action, for a sentence.
+    pub(crate) fn key_name(&self, action: Action) -> String {
+        self.keymap
+            .chords(action)
+            .first()
+            .map_or_else(|| action.name().to_owned(), ToString::to_string)
     }
 
     fn next_id(&mut self) -> RequestId {
@@ -239,10 +281,23 @@ impl App {
     }
 
     fn fail(&mut self, error: &EngineError) {
-        self.notice(NoticeLevel::Error, error.message.clone(), error.hint.clone());
+        self.notice(
+            NoticeLevel::Error,
+            error.message.clone(),
+            error.hint.clone(),
+        );
     }
 
     fn notice(&mut self, level: NoticeLevel, text: String, hint: String) {
+        let line = LogLine {
+            level: match level {
+                NoticeLevel::Info => LogLevel::Info,
+                NoticeLevel::Error => LogLevel::Error,
+            },
+            target: "platen".into(),
+            text: format!("{text} {hint}").trim_end().to_owned(),
+        };
+        self.logged(vec![line]);
         let notice = Notice { level, text, hint };
         self.notices.retain(|other| *other != notice);
         if self.notices.len() == NOTICES {
@@ -277,18 +332,19 @@ impl App {
     pub fn layout(&self) -> Layout {
         let width = Layout::composer_width(self.size, self.panels);
         let view = self.composer.view(width, Layout::composer_most(self.size));
-        let wanted = Wanted {
+        let contents = layout::Contents {
             size: self.size,
             panels: self.panels,
             notice_rows: crate::ui::notices::rows(self),
             composer_rows: u16::try_from(view.lines.len()).unwrap_or(u16::MAX),
         };
-        Layout::new(wanted)
+        Layout::new(contents)
     }
 
     fn relayout(&mut self) {
         let chat = self.layout().chat;
-        self.conversation.wrap_into(&mut self.transcript, chat.width.max(1));
+        self.conversation
+            .wrap_into(&mut self.transcript, chat.width.max(1));
     }
 
     /// The reply that is being written.
@@ -300,4 +356,3 @@ impl App {
             .filter(|last| last.role == Role::Assistant && last.stop.is_none())
     }
 }
-

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use chord::Chord;
 
 static DEFAULTS: LazyLock<BTreeMap<Action, Vec<Chord>>> = LazyLock::new(|| {
-    let names: BTreeMap<String, Vec<String>> = toml::from_str(include_str!("../assets/keymap.toml"))
-        .expect("assets/keymap.toml is a table of lists of keys");
+    let names: BTreeMap<String, Vec<String>> =
+        toml::from_str(include_str!("../assets/keymap.toml"))
+            .expect("assets/keymap.toml is a table of lists of keys");
     parse(&names).expect("assets/keymap.toml names actions and keys")
 });
 
@@ -34,8 +35,13 @@ pub enum Group {
 
 impl Group {
     /// All groups, in the order of the help screen.
-    pub const ALL: [Group; 5] =
-        [Group::Messages, Group::Steering, Group::View, Group::Draft, Group::Lists];
+    pub const ALL: [Group; 5] = [
+        Group::Messages,
+        Group::Steering,
+        Group::View,
+        Group::Draft,
+        Group::Lists,
+    ];
 
     /// Its heading.
     #[must_use]
@@ -168,7 +174,10 @@ impl Action {
     /// The action of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Action> {
-        Action::ALL.iter().copied().find(|action| action.name() == name)
+        Action::ALL
+            .iter()
+            .copied()
+            .find(|action| action.name() == name)
     }
 }
 
@@ -176,7 +185,7 @@ impl Action {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeymapError {
     /// A name that no action has.
-    #[error("keys.{name}: there is no such action; F1 in the chat lists them{}", hint(.nearest))]
+    #[error("keys.{name}: there is no such action; F1 in the chat lists them{}", hint(*.nearest))]
     UnknownAction {
         /// The name.
         name: String,
@@ -204,17 +213,23 @@ pub enum KeymapError {
     },
 }
 
-fn hint(nearest: &Option<&'static str>) -> String {
+fn hint(nearest: Option<&'static str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean {name}?)"))
 }
 
 fn describe(name: &str) -> &'static str {
     Action::from_name(name).map_or("", |action| {
-        action.description().split([',', ';']).next().unwrap_or_default()
+        action
+            .description()
+            .split([',', ';'])
+            .next()
+            .unwrap_or_default()
     })
 }
 
-fn parse(names: &BTreeMap<String, Vec<String>>) -> Result<BTreeMap<Action, Vec<Chord>>, KeymapError> {
+fn parse(
+    names: &BTreeMap<String, Vec<String>>,
+) -> Result<BTreeMap<Action, Vec<Chord>>, KeymapError> {
     names
         .iter()
         .map(|(name, keys)| {
@@ -226,7 +241,10 @@ fn parse(names: &BTreeMap<String, Vec<String>>) -> Result<BTreeMap<Action, Vec<C
                 .iter()
                 .map(|key| key.parse())
                 .collect::<Result<Vec<Chord>, String>>()
-                .map_err(|reason| KeymapError::Key { action: name.clone(), reason })?;
+                .map_err(|reason| KeymapError::Key {
+                    action: name.clone(),
+                    reason,
+                })?;
             Ok((action, chords))
         })
         .collect()
@@ -240,7 +258,9 @@ pub struct Keymap {
 
 impl Default for Keymap {
     fn default() -> Self {
-        Keymap { chords: DEFAULTS.clone() }
+        Keymap {
+            chords: DEFAULTS.clone(),
+        }
     }
 }
 

@@ -7,6 +7,8 @@
 
 pub mod composer;
 mod piece;
+#[cfg(test)]
+mod samples;
 pub mod sanitize;
 pub mod transcript;
 pub mod width;

@@ -1,5 +1,7 @@
 //! What Enter does with the draft: sends it, or carries out the command that it is.
 
+use crate::keymap::Action;
+
 use super::App;
 use super::message::Effect;
 use super::slash::{self, COMMANDS, Completion, Input, SlashCommand};
@@ -36,7 +38,9 @@ impl App {
     /// A command's name that is not typed out yet becomes the chosen completion.
     fn take_completion(&mut self) {
         let draft = self.composer.text();
-        let is_whole = COMMANDS.iter().any(|command| draft.strip_prefix('/') == Some(command.name));
+        let is_whole = COMMANDS
+            .iter()
+            .any(|command| draft.strip_prefix('/') == Some(command.name));
         if is_whole || draft.contains(' ') {
             return;
         }
@@ -89,10 +93,11 @@ impl App {
         let effects = self.abandon_turn();
         self.conversation.truncate(0);
         self.queue.clear();
-        self.meter.begin();
+        self.meter.begin(0);
         self.transcript.to_end();
         if let EngineState::NoModel | EngineState::Failed(_) = self.engine {
-            self.tell("No model is loaded; F4 shows the models.");
+            let key = self.key_name(Action::Models);
+            self.tell(format!("No model is loaded; {key} shows the models."));
         }
         effects
     }

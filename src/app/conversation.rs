@@ -50,7 +50,11 @@ impl Conversation {
     fn push(&mut self, message: Message, label: String) {
         self.last_id += 1;
         self.messages.push(message);
-        self.frames.push(Frame { id: self.last_id, label, meta: None });
+        self.frames.push(Frame {
+            id: self.last_id,
+            label,
+            meta: None,
+        });
     }
 
     /// Takes the last message out.
@@ -69,7 +73,8 @@ impl Conversation {
 
     /// Changes the last message.
     pub fn change_last(&mut self, change: impl FnOnce(&mut Message)) {
-        let (Some(message), Some(frame)) = (self.messages.last_mut(), self.frames.last_mut()) else {
+        let (Some(message), Some(frame)) = (self.messages.last_mut(), self.frames.last_mut())
+        else {
             return;
         };
         change(message);
@@ -112,7 +117,9 @@ impl Items for Conversation {
 
 /// The part of a model's name that it is called by: `smollm2` for `SmolLM2-135M-Instruct`.
 fn short_name(model: &str) -> String {
-    let first = model.split(['-', '_', ' ', ':']).find(|part| part.chars().count() > 1);
+    let first = model
+        .split(['-', '_', ' ', ':'])
+        .find(|part| part.chars().count() > 1);
     first.unwrap_or("model").to_lowercase()
 }
 
@@ -130,7 +137,10 @@ fn meta(message: &Message) -> Option<String> {
     }
     parts.extend(message.stop.and_then(ended).map(str::to_owned));
     for (tokens, temperature) in &message.temperature_changes {
-        parts.push(format!("temp {temperature:.2} from token {}", format::count(*tokens + 1)));
+        parts.push(format!(
+            "temp {temperature:.2} from token {}",
+            format::count(*tokens + 1)
+        ));
     }
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
@@ -164,6 +174,9 @@ mod tests {
         assert_eq!(meta(&message), None);
         message.temperature_changes.push((57, 0.85));
         message.stop = Some(StopReason::Cancelled);
-        assert_eq!(meta(&message).as_deref(), Some("stopped by you · temp 0.85 from token 58"));
+        assert_eq!(
+            meta(&message).as_deref(),
+            Some("stopped by you · temp 0.85 from token 58")
+        );
     }
 }

@@ -9,8 +9,8 @@ use crate::keymap::Action;
 use super::App;
 use super::layout::Layout;
 use super::message::Effect;
-use super::slash::Completion;
-use super::state::{EngineState, Overlay, Panels, Turn};
+use super::slash::{self, Completion};
+use super::state::{Overlay, Panels, Turn};
 
 impl App {
     pub(super) fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
@@ -20,22 +20,18 @@ impl App {
         let action = self.keymap.action(key, self.context());
         if self.overlay == Some(Overlay::ConfirmQuit) {
             self.overlay = None;
-            return match action {
-                Some(Action::Interrupt) => vec![Effect::Quit],
-                _ => Vec::new(),
-            };
+            let again = action == Some(Action::Interrupt);
+            return again.then_some(Effect::Quit).into_iter().collect();
         }
-        match action {
-            Some(action) => self.act(action),
-            None => {
-                if let (KeyCode::Char(letter), None) = (key.code, &self.overlay)
-                    && !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
-                {
-                    self.edit(|composer| composer.insert_char(letter));
-                }
-                Vec::new()
-            }
+        if let Some(action) = action {
+            return self.act(action);
         }
+        if let (KeyCode::Char(letter), None) = (key.code, &self.overlay)
+            && types(key.modifiers)
+        {
+            self.edit(|composer| composer.insert_char(letter));
+        }
+        Vec::new()
     }
 
     pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
@@ -57,6 +53,10 @@ impl App {
     }
 
     fn complete_anew(&mut self) {
+        if !self.composer.text().starts_with('/') {
+            self.completion = Completion::default();
+            return;
+        }
         let names: Vec<String> = self.models.iter().map(|model| model.name.clone()).collect();
         self.completion = Completion::of(self.composer.text(), &names);
     }
@@ -76,7 +76,7 @@ impl App {
             Action::Cooler => return self.nudge(-1),
             Action::ScrollPageUp => self.transcript.page_up(chat_rows),
             Action::ScrollPageDown => self.transcript.page_down(chat_rows),
-            Action::ScrollToStart => self.transcript.to_start(),
+            Action::ScrollToStart => self.transcript.to_start(chat_rows),
             Action::ScrollToEnd => self.transcript.to_end(),
             Action::Help => self.toggle(Overlay::Help { top: 0 }),
             Action::Log => self.toggle(Overlay::Log { below: 0 }),
@@ -139,14 +139,14 @@ impl App {
     }
 
     fn interrupt(&mut self) -> Vec<Effect> {
-        match (&self.engine, self.turn) {
-            (EngineState::Loading(_), _) => self.stop_loading(),
-            (_, Turn::Waiting(_) | Turn::Prefill(_) | Turn::Decoding(_)) => self.stop_turn(),
-            (_, Turn::Idle | Turn::Stopping(_)) => {
-                self.overlay = Some(Overlay::ConfirmQuit);
-                Vec::new()
-            }
+        let mut effects = self.stop_loading();
+        if effects.is_empty() {
+            effects = self.stop_turn();
         }
+        if effects.is_empty() {
+            self.overlay = Some(Overlay::ConfirmQuit);
+        }
+        effects
     }
 
     fn toggle(&mut self, overlay: Overlay) {
@@ -186,9 +186,10 @@ impl App {
     /// Brings the message queued last back into the draft, in front of what stands there.
     fn recall(&mut self) {
         if let Some(text) = self.queue.pop_back() {
-            let draft = self.composer.text().to_owned();
+            let draft = self.composer.text();
             let gap = if draft.is_empty() { "" } else { "\n" };
-            self.composer.set_text(&format!("{text}{gap}{draft}"));
+            let whole = format!("{}{gap}{draft}", slash::draft_of(&text));
+            self.composer.set_text(&whole);
         }
     }
 
@@ -209,17 +210,23 @@ impl App {
     }
 
     fn copy_reply(&mut self) -> Vec<Effect> {
-        let reply =
-            self.conversation.messages().iter().rfind(|message| message.role == Role::Assistant);
-        match reply.map(|reply| reply.text[reply.thinking_len..].trim().to_owned()) {
-            Some(text) => {
-                self.tell("The reply is copied.");
-                vec![Effect::Copy(text)]
-            }
-            None => {
-                self.tell("There is no reply to copy yet.");
-                Vec::new()
-            }
-        }
+        let reply = self
+            .conversation
+            .messages()
+            .iter()
+            .rfind(|message| message.role == Role::Assistant);
+        let Some(reply) = reply else {
+            self.tell("There is no reply to copy yet.");
+            return Vec::new();
+        };
+        let text = reply.text[reply.thinking_len..].trim().to_owned();
+        self.tell("The reply is copied.");
+        vec![Effect::Copy(text)]
     }
+}
+
+/// Whether a character pressed with these is typed: `AltGr` comes as Ctrl and Alt together.
+fn types(modifiers: KeyModifiers) -> bool {
+    let both = KeyModifiers::CONTROL | KeyModifiers::ALT;
+    modifiers.contains(both) || !modifiers.intersects(both)
 }

@@ -50,7 +50,7 @@ pub struct Layout {
 
 /// What the layout depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Contents {
     /// The terminal's columns and rows.
     pub size: (u16, u16),
     /// Whether figures are shown.
@@ -65,11 +65,14 @@ impl Layout {
     /// How much fits into this size.
     #[must_use]
     pub fn class((width, height): (u16, u16), panels: Panels) -> Class {
-        match panels {
-            _ if width < LEAST.0 || height < LEAST.1 => Class::TooSmall,
-            _ if width < 60 || height < 16 => Class::Small,
-            Panels::Shown if width >= 100 => Class::Wide,
-            Panels::Shown | Panels::Hidden => Class::Medium,
+        if width < LEAST.0 || height < LEAST.1 {
+            Class::TooSmall
+        } else if width < 60 || height < 16 {
+            Class::Small
+        } else if width < 100 || panels == Panels::Hidden {
+            Class::Medium
+        } else {
+            Class::Wide
         }
     }
 
@@ -77,7 +80,7 @@ impl Layout {
     #[must_use]
     pub fn composer_width(size: (u16, u16), panels: Panels) -> u16 {
         let around = match Layout::class(size, panels) {
-            Class::TooSmall | Class::Small => 3,
+            Class::TooSmall | Class::Small => 2,
             Class::Medium | Class::Wide => 6,
         };
         size.0.saturating_sub(around).max(1)
@@ -91,20 +94,28 @@ impl Layout {
 
     /// Places everything.
     #[must_use]
-    pub fn new(wanted: Wanted) -> Layout {
-        let (width, height) = wanted.size;
-        let class = Layout::class(wanted.size, wanted.panels);
+    pub fn new(contents: Contents) -> Layout {
+        let (width, height) = contents.size;
+        let class = Layout::class(contents.size, contents.panels);
         let screen = Rect::new(0, 0, width, height);
         let framed = matches!(class, Class::Medium | Class::Wide);
-        let strip_rows = match (class, wanted.panels) {
+        let strip_rows = match (class, contents.panels) {
             (Class::Medium, Panels::Shown) => 2,
-            (Class::TooSmall | Class::Small | Class::Wide, _) | (Class::Medium, Panels::Hidden) => 0,
+            (Class::TooSmall | Class::Small | Class::Wide, _) | (Class::Medium, Panels::Hidden) => {
+                0
+            }
         };
         let chat_top = 1 + strip_rows + u16::from(framed);
         // What is left beside title, strip, frame, divider, footer and one row of chat goes to draft and notices.
         let free = height.saturating_sub(chat_top + 3);
-        let composer_rows = wanted.composer_rows.clamp(1, Layout::composer_most(wanted.size)).min(free);
-        let notice_rows = wanted.notice_rows.min(free.saturating_sub(composer_rows)).min(height / 4);
+        let composer_rows = contents
+            .composer_rows
+            .clamp(1, Layout::composer_most(contents.size))
+            .min(free);
+        let notice_rows = contents
+            .notice_rows
+            .min(free.saturating_sub(composer_rows))
+            .min(height / 4);
         let divider = height.saturating_sub(2 + composer_rows + notice_rows);
         let inset = if framed { 2 } else { 0 };
         let inner = width.saturating_sub(2 * inset);
@@ -134,7 +145,8 @@ impl Layout {
             side,
             divider,
             notices: Rect::new(inset, divider + 1, inner, notice_rows).intersection(screen),
-            composer: Rect::new(inset, divider + 1 + notice_rows, inner, composer_rows).intersection(screen),
+            composer: Rect::new(inset, divider + 1 + notice_rows, inner, composer_rows)
+                .intersection(screen),
             footer: Rect::new(0, height.saturating_sub(1), width, 1).intersection(screen),
         }
     }
@@ -148,9 +160,12 @@ impl Layout {
         match self.class {
             Class::TooSmall => Rect::default(),
             Class::Small => Rect::new(0, top + 1, around.width, rows.saturating_sub(1)),
-            Class::Medium | Class::Wide => {
-                Rect::new(2, top + 1, around.width.saturating_sub(4), rows.saturating_sub(1))
-            }
+            Class::Medium | Class::Wide => Rect::new(
+                2,
+                top + 1,
+                around.width.saturating_sub(4),
+                rows.saturating_sub(1),
+            ),
         }
     }
 }
@@ -160,19 +175,40 @@ mod tests {
     use super::*;
 
     fn layout(width: u16, height: u16, panels: Panels) -> Layout {
-        Layout::new(Wanted { size: (width, height), panels, notice_rows: 3, composer_rows: 9 })
+        Layout::new(Contents {
+            size: (width, height),
+            panels,
+            notice_rows: 3,
+            composer_rows: 9,
+        })
     }
 
     #[test]
     fn nothing_leaves_the_screen_and_nothing_overlaps_at_any_size() {
-        for (width, height) in (0..160).flat_map(|width| (0..50).map(move |height| (width, height))) {
+        for (width, height) in (0..160).flat_map(|width| (0..50).map(move |height| (width, height)))
+        {
             for panels in [Panels::Shown, Panels::Hidden] {
                 let it = layout(width, height, panels);
-                for place in [it.title, it.strip, it.chat, it.side, it.notices, it.composer, it.footer] {
-                    assert_eq!(place.intersection(it.screen), place, "{width}×{height} {it:?}");
+                for place in [
+                    it.title,
+                    it.strip,
+                    it.chat,
+                    it.side,
+                    it.notices,
+                    it.composer,
+                    it.footer,
+                ] {
+                    assert_eq!(
+                        place.intersection(it.screen),
+                        place,
+                        "{width}×{height} {it:?}"
+                    );
                 }
                 if it.class != Class::TooSmall {
-                    assert!(it.chat.height >= 1 && it.composer.height >= 1, "{width}×{height} {it:?}");
+                    assert!(
+                        it.chat.height >= 1 && it.composer.height >= 1,
+                        "{width}×{height} {it:?}"
+                    );
                     assert_eq!(it.chat.bottom(), it.divider, "{width}×{height}");
                     assert_eq!(it.composer.bottom(), it.footer.y, "{width}×{height}");
                 }
@@ -195,7 +231,12 @@ mod tests {
     #[test]
     fn the_draft_takes_a_third_of_the_screen_at_most() {
         assert_eq!(layout(80, 24, Panels::Shown).composer.height, 8);
-        let one = Wanted { size: (80, 24), panels: Panels::Shown, notice_rows: 0, composer_rows: 1 };
+        let one = Contents {
+            size: (80, 24),
+            panels: Panels::Shown,
+            notice_rows: 0,
+            composer_rows: 1,
+        };
         assert_eq!(Layout::new(one).composer.height, 1);
     }
 }

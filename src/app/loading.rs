@@ -4,27 +4,39 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::command::{Command, RequestId};
 use crate::engine::event::{CacheSnapshot, EngineError, ModelFacts};
+use crate::keymap::Action;
 use crate::models::discover::FoundModel;
 use crate::models::download::DownloadEvent;
 
 use super::App;
 use super::message::Effect;
 use super::nearest;
-use super::state::{Download, DownloadStage, EngineState, Load, Overlay, Picker, Scan, Wish};
+use super::state::{
+    Download, DownloadStage, EngineState, Load, Overlay, Picker, Scan, Wanted, Wish,
+};
 
 impl App {
     /// Loads a model by its path or name; a name that is not known yet waits for the search.
     pub(super) fn open_model(&mut self, model: String) -> Vec<Effect> {
-        let is_path = model.contains(['/', '\\']) || Path::new(&model).extension().is_some_and(|end| end == "gguf");
-        let found = self.models.iter().find(|found| found.name == model);
-        if let Some(path) = found.map(|found| found.path.clone()) {
+        let is_file = Path::new(&model)
+            .extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case("gguf"));
+        let is_place = model.starts_with(['/', '.', '~', '\\']);
+        let known = self.models.iter().find(|found| found.name == model);
+        if let Some(path) = known.map(|found| found.path.clone()) {
             self.load(path)
-        } else if is_path {
+        } else if is_file || is_place {
             self.load(PathBuf::from(model))
         } else {
-            self.wanted_model = Some(model);
-            vec![Effect::ScanModels]
+            self.wanted = Wanted::Named(model);
+            vec![self.search()]
         }
+    }
+
+    /// Looks for the models of this machine.
+    pub(super) fn search(&mut self) -> Effect {
+        self.scan = Scan::Running;
+        Effect::ScanModels
     }
 
     /// Loads a file. A running reply stops; what came of it stays.
@@ -32,8 +44,14 @@ impl App {
         let mut effects = self.stop_turn();
         effects.extend(self.stop_loading());
         let id = self.next_id();
-        self.engine = EngineState::Loading(Load { id, path: path.clone(), progress: 0.0, wish: Wish::Wanted });
+        self.engine = EngineState::Loading(Load {
+            id,
+            path: path.clone(),
+            progress: 0.0,
+            wish: Wish::Wanted,
+        });
         self.overlay = None;
+        self.wanted = Wanted::Nothing;
         let options = self.config.load.clone();
         effects.push(Effect::Engine(Command::Load { id, path, options }));
         effects
@@ -83,7 +101,8 @@ impl App {
     }
 
     pub(super) fn load_failed(&mut self, error: EngineError) -> Vec<Effect> {
-        let stopped = matches!(&self.engine, EngineState::Loading(load) if load.wish == Wish::Stopped);
+        let stopped =
+            matches!(&self.engine, EngineState::Loading(load) if load.wish == Wish::Stopped);
         self.cache = CacheSnapshot::default();
         if stopped {
             self.engine = EngineState::NoModel;
@@ -102,70 +121,82 @@ impl App {
             (None, _) | (_, None) => None,
         };
         let selected = selected.unwrap_or(0);
-        self.overlay = Some(Overlay::ModelPicker(Picker { selected, error, scan: Scan::Running }));
-        vec![Effect::ScanModels]
+        self.overlay = Some(Overlay::ModelPicker(Picker { selected, error }));
+        self.wanted = Wanted::Nothing;
+        vec![self.search()]
     }
 
     pub(super) fn models_found(&mut self, models: Vec<FoundModel>) -> Vec<Effect> {
         self.models = models;
-        let rows = self.models.len();
+        self.scan = Scan::Done;
         if let Some(Overlay::ModelPicker(picker)) = &mut self.overlay {
-            picker.scan = Scan::Done;
-            picker.selected = picker.selected.min(rows);
+            picker.selected = picker.selected.min(self.models.len());
         }
-        if let Some(name) = self.wanted_model.take() {
-            return self.open_found(&name);
-        }
-        let is_empty_handed = matches!(self.engine, EngineState::NoModel);
-        match (self.models.as_slice(), &self.overlay) {
-            ([], None) if is_empty_handed => {
-                self.overlay = Some(Overlay::Catalogue { selected: 0 });
-                Vec::new()
-            }
-            ([only], None) if is_empty_handed => {
-                let path = only.path.clone();
-                self.load(path)
-            }
-            (_, None) if is_empty_handed => {
-                let picker = Picker { scan: Scan::Done, ..Picker::default() };
-                self.overlay = Some(Overlay::ModelPicker(picker));
-                Vec::new()
-            }
-            _ => Vec::new(),
+        match std::mem::replace(&mut self.wanted, Wanted::Nothing) {
+            Wanted::Nothing => Vec::new(),
+            Wanted::Named(name) => self.open_found(&name),
+            Wanted::Any => match self.models.as_slice() {
+                [only] => {
+                    let path = only.path.clone();
+                    self.load(path)
+                }
+                several_or_none => {
+                    self.overlay = Some(if several_or_none.is_empty() {
+                        Overlay::Catalogue { selected: 0 }
+                    } else {
+                        Overlay::ModelPicker(Picker::default())
+                    });
+                    Vec::new()
+                }
+            },
         }
     }
 
     /// Loads the model of this name; a name in other letter case, or the only one that begins so, is taken too.
     fn open_found(&mut self, name: &str) -> Vec<Effect> {
         let lower = name.to_lowercase();
-        let mut same = self.models.iter().filter(|model| model.name.to_lowercase() == lower);
-        let mut begins = self.models.iter().filter(|model| model.name.to_lowercase().starts_with(&lower));
-        let found = same.next().or_else(|| begins.next().filter(|_| begins.next().is_none()));
+        let mut same = self
+            .models
+            .iter()
+            .filter(|model| model.name.to_lowercase() == lower);
+        let mut begins = self
+            .models
+            .iter()
+            .filter(|model| model.name.to_lowercase().starts_with(&lower));
+        let found = same
+            .next()
+            .or_else(|| begins.next().filter(|_| begins.next().is_none()));
         if let Some(path) = found.map(|model| model.path.clone()) {
             return self.load(path);
         }
+        if name.contains('/') {
+            return self.load(PathBuf::from(name));
+        }
         let meant = nearest(name, self.models.iter().map(|model| model.name.as_str()))
             .map_or_else(String::new, |near| format!("Did you mean {near}?"));
-        let error = EngineError::new(format!("There is no model '{name}' on this machine."), meant);
+        let error = EngineError::new(
+            format!("There is no model '{name}' on this machine."),
+            meant,
+        );
         if self.models.is_empty() {
             self.fail(&error);
             self.overlay = Some(Overlay::Catalogue { selected: 0 });
         } else {
-            self.overlay =
-                Some(Overlay::ModelPicker(Picker { selected: 0, error: Some(error), scan: Scan::Done }));
+            self.overlay = Some(Overlay::ModelPicker(Picker {
+                selected: 0,
+                error: Some(error),
+            }));
         }
         Vec::new()
     }
 
     /// Enter in the list of models.
     pub(super) fn accept_model(&mut self, row: usize) -> Vec<Effect> {
-        match self.models.get(row).map(|model| model.path.clone()) {
-            Some(path) => self.load(path),
-            None => {
-                self.overlay = Some(Overlay::Catalogue { selected: 0 });
-                Vec::new()
-            }
+        if let Some(path) = self.models.get(row).map(|model| model.path.clone()) {
+            return self.load(path);
         }
+        self.overlay = Some(Overlay::Catalogue { selected: 0 });
+        Vec::new()
     }
 
     /// Enter in the catalogue.
@@ -177,8 +208,13 @@ impl App {
             return Vec::new();
         };
         let name = offer.name.clone();
-        let stage = DownloadStage::Connecting { source: String::new() };
-        self.download = Some(Download { name: name.clone(), stage });
+        let stage = DownloadStage::Connecting {
+            source: String::new(),
+        };
+        self.download = Some(Download {
+            name: name.clone(),
+            stage,
+        });
         vec![Effect::Download { name }]
     }
 
@@ -189,35 +225,47 @@ impl App {
 
     pub(super) fn download_moved(&mut self, event: DownloadEvent) -> Vec<Effect> {
         let now = self.now;
-        let Some(download) = self.download.as_mut().filter(|download| download.is_running()) else {
+        let Some(download) = self
+            .download
+            .as_mut()
+            .filter(|download| download.is_running())
+        else {
             return Vec::new();
         };
-        download.stage = match (event, &download.stage) {
-            (DownloadEvent::Trying { source }, _) => DownloadStage::Connecting { source },
-            (DownloadEvent::Progress { done, total }, DownloadStage::Fetching { began, .. }) => {
-                DownloadStage::Fetching { done, total, began: *began }
-            }
-            (DownloadEvent::Progress { done, total }, _) => {
-                DownloadStage::Fetching { done, total, began: (now, done) }
-            }
-            (DownloadEvent::Verifying, _) => DownloadStage::Verifying,
-            (DownloadEvent::Failed { message }, _) => DownloadStage::Failed { message },
-            (DownloadEvent::Done { path }, _) => return self.downloaded(path),
+        download.stage = match event {
+            DownloadEvent::Trying { source } => DownloadStage::Connecting { source },
+            DownloadEvent::Progress { done, total } => DownloadStage::Fetching {
+                done,
+                total,
+                began: download.began().unwrap_or((now, done)),
+            },
+            DownloadEvent::Verifying => DownloadStage::Verifying,
+            DownloadEvent::Failed { message } => DownloadStage::Failed { message },
+            DownloadEvent::Done { path } => return self.downloaded(path),
         };
         Vec::new()
     }
 
     /// The model fetched is loaded, unless another one is by now.
     fn downloaded(&mut self, path: PathBuf) -> Vec<Effect> {
-        let name = self.download.take().map(|download| download.name).unwrap_or_default();
-        match (&self.engine, &self.overlay) {
-            (EngineState::NoModel | EngineState::Failed(_), _) | (_, Some(Overlay::Catalogue { .. })) => {
-                self.load(path)
+        let name = self
+            .download
+            .take()
+            .map(|download| download.name)
+            .unwrap_or_default();
+        let is_needed = match self.engine {
+            EngineState::NoModel | EngineState::Failed(_) => true,
+            EngineState::Loading(_) | EngineState::Ready(_) => {
+                matches!(self.overlay, Some(Overlay::Catalogue { .. }))
             }
-            (EngineState::Loading(_) | EngineState::Ready(_), _) => {
-                self.tell(format!("{name} is on this machine now; F4 shows the models."));
-                Vec::new()
-            }
+        };
+        if is_needed {
+            return self.load(path);
         }
+        let key = self.key_name(Action::Models);
+        self.tell(format!(
+            "{name} is on this machine now; {key} shows the models."
+        ));
+        Vec::new()
     }
 }

@@ -31,6 +31,8 @@ pub struct Meter {
     pub token: Option<SampledToken>,
     /// The finished turn's numbers.
     pub stats: Option<Box<TurnStats>>,
+    /// Where in the prompt the conversation's first message stands: behind the system prompt, or first.
+    pub first_message: usize,
     /// A prefill rate measured earlier, for the time left before this prefill has one.
     known_prefill_tok_s: Option<f64>,
     gaps_micros: Vec<u64>,
@@ -38,20 +40,31 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A turn begins.
-    pub fn begin(&mut self) {
+    /// A turn begins, whose prompt has the conversation's first message at `first_message`.
+    pub fn begin(&mut self, first_message: usize) {
         let known = self.prefill_tok_s().or(self.known_prefill_tok_s);
-        *self = Meter { known_prefill_tok_s: known, ..Meter::default() };
+        *self = Meter {
+            first_message,
+            known_prefill_tok_s: known,
+            ..Meter::default()
+        };
     }
 
     /// Part of the prompt was read.
     pub fn prefilled(&mut self, progress: PrefillProgress, now: Timestamp) {
-        let (read, elapsed) =
-            self.prefill.as_ref().map_or((0, Duration::ZERO), |(last, _)| (last.read_tokens, last.elapsed));
+        let (read, elapsed) = self
+            .prefill
+            .as_ref()
+            .map_or((0, Duration::ZERO), |(last, _)| {
+                (last.read_tokens, last.elapsed)
+            });
         let chunk = progress.read_tokens.saturating_sub(read);
         let took = progress.elapsed.saturating_sub(elapsed);
         if chunk > 0 && !took.is_zero() {
-            push(&mut self.prefill_rates, f64::from(chunk) / took.as_secs_f64());
+            push(
+                &mut self.prefill_rates,
+                f64::from(chunk) / took.as_secs_f64(),
+            );
         }
         self.prefill = Some((progress, now));
     }
@@ -74,7 +87,9 @@ impl Meter {
             return;
         }
         self.decode_tok_s = gauges.decode_tok_s;
-        let due = self.decode_sampled.is_none_or(|last| now.since(last) >= DECODE_SAMPLE);
+        let due = self
+            .decode_sampled
+            .is_none_or(|last| now.since(last) >= DECODE_SAMPLE);
         if let (true, Some(rate)) = (due, gauges.decode_tok_s) {
             push(&mut self.decode_rates, rate);
             self.decode_sampled = Some(now);
@@ -99,7 +114,8 @@ impl Meter {
         }
         let (progress, _) = self.prefill.as_ref()?;
         let seconds = progress.elapsed.as_secs_f64();
-        (progress.read_tokens > 0 && seconds > 0.0).then(|| f64::from(progress.read_tokens) / seconds)
+        (progress.read_tokens > 0 && seconds > 0.0)
+            .then(|| f64::from(progress.read_tokens) / seconds)
     }
 
     /// Decode rate: of the finished turn, else over the last second; none below two tokens.
@@ -116,9 +132,14 @@ impl Meter {
     #[must_use]
     pub fn prefill_left(&self, now: Timestamp) -> Option<Duration> {
         let (progress, heard) = self.prefill.as_ref()?;
-        let rate = self.prefill_tok_s().or(self.known_prefill_tok_s).filter(|rate| *rate > 0.0)?;
+        let rate = self
+            .prefill_tok_s()
+            .or(self.known_prefill_tok_s)
+            .filter(|rate| *rate > 0.0)?;
         let rest = progress.to_read_tokens.saturating_sub(progress.read_tokens);
-        Some(Duration::from_secs_f64(f64::from(rest) / rate).saturating_sub(now.since(*heard)))
+        (rest > 0).then(|| {
+            Duration::from_secs_f64(f64::from(rest) / rate).saturating_sub(now.since(*heard))
+        })
     }
 
     /// Percentiles of the time between tokens, by nearest rank; none below two tokens.
@@ -131,7 +152,11 @@ impl Meter {
         let at = |percent: usize| {
             self.gaps_micros[(count * percent).div_ceil(100).saturating_sub(1)] as f64 / 1e3
         };
-        (count > 0).then(|| Gaps { p50: at(50), p95: at(95), p99: at(99) })
+        (count > 0).then(|| Gaps {
+            p50: at(50),
+            p95: at(95),
+            p99: at(99),
+        })
     }
 }
 
@@ -161,18 +186,27 @@ mod tests {
         meter.prefilled(progress(0, 2_000, 0), Timestamp(0));
         assert_eq!(meter.prefill_left(Timestamp(0)), None);
         meter.prefilled(progress(500, 2_000, 1_000), Timestamp(1_000_000));
-        assert_eq!(meter.prefill_left(Timestamp(1_000_000)), Some(Duration::from_secs(3)));
-        assert_eq!(meter.prefill_left(Timestamp(1_500_000)), Some(Duration::from_millis(2_500)));
+        assert_eq!(
+            meter.prefill_left(Timestamp(1_000_000)),
+            Some(Duration::from_secs(3))
+        );
+        assert_eq!(
+            meter.prefill_left(Timestamp(1_500_000)),
+            Some(Duration::from_millis(2_500))
+        );
     }
 
     #[test]
     fn before_its_first_chunk_a_prefill_goes_by_the_rate_of_the_turn_before() {
         let mut meter = Meter::default();
         meter.prefilled(progress(500, 500, 1_000), Timestamp(0));
-        meter.begin();
+        meter.begin(0);
         meter.prefilled(progress(0, 1_000, 0), Timestamp(0));
         assert_eq!(meter.prefill_tok_s(), None);
-        assert_eq!(meter.prefill_left(Timestamp(0)), Some(Duration::from_secs(2)));
+        assert_eq!(
+            meter.prefill_left(Timestamp(0)),
+            Some(Duration::from_secs(2))
+        );
     }
 
     #[test]
@@ -203,14 +237,27 @@ mod tests {
             at += gap * 1_000;
             meter.sampled(token(at), Duration::from_secs(9));
         }
-        assert_eq!(meter.gaps(), Some(Gaps { p50: 50.0, p95: 95.0, p99: 99.0 }));
+        assert_eq!(
+            meter.gaps(),
+            Some(Gaps {
+                p50: 50.0,
+                p95: 95.0,
+                p99: 99.0
+            })
+        );
         assert_eq!(meter.ttft, Some(Duration::from_millis(300)));
     }
 
     #[test]
     fn a_live_decode_rate_is_shown_from_the_second_token_on() {
-        let mut meter = Meter { generated: 1, ..Meter::default() };
-        let gauges = Gauges { decode_tok_s: Some(61.2), ..Gauges::default() };
+        let mut meter = Meter {
+            generated: 1,
+            ..Meter::default()
+        };
+        let gauges = Gauges {
+            decode_tok_s: Some(61.2),
+            ..Gauges::default()
+        };
         meter.gauged(&gauges, Timestamp(0));
         assert_eq!(meter.decode_tok_s(), None);
         meter.generated = 2;

@@ -8,19 +8,23 @@ use super::state::{Download, Overlay};
 impl App {
     /// The rows that a page moves by.
     pub(super) fn page_rows(&self) -> isize {
-        isize::try_from(self.layout().page().height.saturating_sub(1)).unwrap_or(1).max(1)
+        isize::try_from(self.layout().page().height.saturating_sub(1))
+            .unwrap_or(1)
+            .max(1)
     }
 
     /// Moves the choice of a list or the text of a page, down where positive.
     pub(super) fn list_move(&mut self, rows: isize) {
         let (models, offers, log) = (self.models.len(), self.offers.len(), self.log.len());
-        let page = self.layout().page();
+        let help_end = help::last_top(&self.keymap, self.layout().page());
         match &mut self.overlay {
-            Some(Overlay::Help { top }) => *top = moved(*top, rows, help::last_top(page)),
+            Some(Overlay::Help { top }) => *top = moved(*top, rows, help_end),
             Some(Overlay::Log { below }) => {
                 *below = moved(*below, rows.saturating_neg(), log.saturating_sub(1));
             }
-            Some(Overlay::ModelPicker(picker)) => picker.selected = moved(picker.selected, rows, models),
+            Some(Overlay::ModelPicker(picker)) => {
+                picker.selected = moved(picker.selected, rows, models);
+            }
             Some(Overlay::Catalogue { selected }) => {
                 *selected = moved(*selected, rows, offers.saturating_sub(1));
             }

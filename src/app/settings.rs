@@ -91,10 +91,16 @@ impl Settings {
             unknown => {
                 let meant = super::nearest(unknown, KEYS)
                     .map_or_else(String::new, |name| format!("; did you mean {name}?"));
-                return Err(format!("there is no setting '{unknown}'{meant} (there are {})", KEYS.join(", ")));
+                return Err(format!(
+                    "there is no setting '{unknown}'{meant} (there are {})",
+                    KEYS.join(", ")
+                ));
             }
         }
-        changed.sampling().validate().map_err(|invalid| invalid.to_string())?;
+        changed
+            .sampling()
+            .validate()
+            .map_err(|invalid| invalid.to_string())?;
         *self = changed;
         Ok(())
     }
@@ -110,9 +116,9 @@ fn number(key: &str, value: &str) -> Result<f32, String> {
 
 fn whole(key: &str, value: &str) -> Result<u32, String> {
     let or_random = if key == "seed" { " or random" } else { "" };
-    value
-        .parse()
-        .map_err(|_| format!("{key} is '{value}'; it must be a whole number from 0 to 4,294,967,295{or_random}"))
+    value.parse().map_err(|_| {
+        format!("{key} is '{value}'; it must be a whole number from 0 to 4,294,967,295{or_random}")
+    })
 }
 
 #[cfg(test)]
@@ -123,12 +129,18 @@ mod tests {
 
     #[test]
     fn each_layer_lies_over_the_one_below_and_live_changes_over_all() {
-        let configured = SamplingPatch { top_p: Some(0.9), ..SamplingPatch::default() };
+        let configured = SamplingPatch {
+            top_p: Some(0.9),
+            ..SamplingPatch::default()
+        };
         let mut settings = Settings::new(configured, 512);
-        settings.recommended =
-            SamplingPatch { temperature: Some(0.3), top_p: Some(0.5), ..SamplingPatch::default() };
-        assert_eq!(settings.sampling().temperature, 0.3);
-        assert_eq!(settings.sampling().top_p, 0.9);
+        settings.recommended = SamplingPatch {
+            temperature: Some(0.3),
+            top_p: Some(0.5),
+            ..SamplingPatch::default()
+        };
+        assert!((settings.sampling().temperature - 0.3).abs() < 1e-6);
+        assert!((settings.sampling().top_p - 0.9).abs() < 1e-6);
         assert_eq!(settings.sampling().top_k, Sampling::default().top_k);
         settings.nudge_temperature(2);
         settings.recommended = SamplingPatch::default();
@@ -140,15 +152,29 @@ mod tests {
         let mut settings = Settings::new(SamplingPatch::default(), 512);
         let before = settings.clone();
         let mut refused = |key: &str, value: &str| settings.set(key, value).unwrap_err();
-        assert_eq!(refused("top_p", "2"), "top_p is 2; it must be above 0 and at most 1");
-        assert_eq!(refused("temperature", "hot"), "temperature is 'hot'; it must be a number such as 0.7");
-        assert_eq!(refused("temperature", "NaN"), "temperature is 'NaN'; it must be a number such as 0.7");
+        assert_eq!(
+            refused("top_p", "2"),
+            "top_p is 2; it must be above 0 and at most 1"
+        );
+        assert_eq!(
+            refused("temperature", "hot"),
+            "temperature is 'hot'; it must be a number such as 0.7"
+        );
+        assert_eq!(
+            refused("temperature", "NaN"),
+            "temperature is 'NaN'; it must be a number such as 0.7"
+        );
         assert_eq!(
             refused("top_k", "-1"),
             "top_k is '-1'; it must be a whole number from 0 to 4,294,967,295"
         );
-        assert_eq!(refused("max_tokens", "0"), "max_tokens is 0; it must be at least 1");
-        assert!(refused("topp", "1").starts_with("there is no setting 'topp'; did you mean top_p?"));
+        assert_eq!(
+            refused("max_tokens", "0"),
+            "max_tokens is 0; it must be at least 1"
+        );
+        assert!(
+            refused("topp", "1").starts_with("there is no setting 'topp'; did you mean top_p?")
+        );
         assert_eq!(settings, before);
     }
 

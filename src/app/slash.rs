@@ -15,14 +15,46 @@ pub struct Usage {
 
 /// All commands, in the order in which help lists them.
 pub const COMMANDS: [Usage; 8] = [
-    Usage { name: "new", arguments: "", description: "start a new chat" },
-    Usage { name: "model", arguments: "[NAME]", description: "change the model, or choose one" },
-    Usage { name: "regen", arguments: "", description: "answer the last message again" },
-    Usage { name: "temp", arguments: "N", description: "set the temperature" },
-    Usage { name: "set", arguments: "KEY VALUE", description: "set a sampling value or max_tokens" },
-    Usage { name: "system", arguments: "[TEXT]", description: "show or set the system prompt (- removes it)" },
-    Usage { name: "help", arguments: "", description: "show keys and commands" },
-    Usage { name: "quit", arguments: "", description: "leave" },
+    Usage {
+        name: "new",
+        arguments: "",
+        description: "start a new chat",
+    },
+    Usage {
+        name: "model",
+        arguments: "[NAME]",
+        description: "change the model, or choose one",
+    },
+    Usage {
+        name: "regen",
+        arguments: "",
+        description: "answer the last message again",
+    },
+    Usage {
+        name: "temp",
+        arguments: "N",
+        description: "set the temperature",
+    },
+    Usage {
+        name: "set",
+        arguments: "KEY VALUE",
+        description: "set a sampling value or max_tokens",
+    },
+    Usage {
+        name: "system",
+        arguments: "[TEXT]",
+        description: "show or set the system prompt (- removes it)",
+    },
+    Usage {
+        name: "help",
+        arguments: "",
+        description: "show keys and commands",
+    },
+    Usage {
+        name: "quit",
+        arguments: "",
+        description: "leave",
+    },
 ];
 
 /// What a draft turned out to be.
@@ -76,12 +108,24 @@ pub fn interpret(draft: &str) -> Input {
     }
     let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let known = COMMANDS.iter().any(|command| command.name == name);
-    if !known && (draft.trim_end().contains('\n') || !name.chars().all(|letter| letter.is_ascii_alphabetic())) {
+    if !known
+        && (draft.trim_end().contains('\n')
+            || !name.chars().all(|letter| letter.is_ascii_alphabetic()))
+    {
         return Input::Text(draft.to_owned());
     }
     match command(name, arguments.trim()) {
         Ok(command) => Input::Command(command),
         Err(reason) => Input::Invalid(reason),
+    }
+}
+
+/// The draft that sends this text: a text that would be taken for a command gets a slash more.
+#[must_use]
+pub fn draft_of(text: &str) -> String {
+    match interpret(text) {
+        Input::Text(same) if same == text => same,
+        Input::Text(_) | Input::Command(_) | Input::Invalid(_) => format!("/{text}"),
     }
 }
 
@@ -103,17 +147,26 @@ fn command(name: &str, arguments: &str) -> Result<SlashCommand, String> {
         "model" if arguments.is_empty() => Ok(SlashCommand::ChooseModel),
         "model" => Ok(SlashCommand::LoadModel(arguments.to_owned())),
         "temp" if arguments.is_empty() => Err("/temp needs a number, such as /temp 0.7".into()),
-        "temp" => Ok(SlashCommand::Set { key: "temperature".into(), value: arguments.to_owned() }),
+        "temp" => Ok(SlashCommand::Set {
+            key: "temperature".into(),
+            value: arguments.to_owned(),
+        }),
         "set" => match arguments.split_once(char::is_whitespace) {
-            Some((key, value)) => {
-                Ok(SlashCommand::Set { key: key.to_owned(), value: value.trim().to_owned() })
-            }
-            None => Err(format!("/set needs a name and a value; the names are {}", settings::KEYS.join(", "))),
+            Some((key, value)) => Ok(SlashCommand::Set {
+                key: key.to_owned(),
+                value: value.trim().to_owned(),
+            }),
+            None => Err(format!(
+                "/set needs a name and a value; the names are {}",
+                settings::KEYS.join(", ")
+            )),
         },
         unknown => {
             let meant = nearest(unknown, COMMANDS.iter().map(|command| command.name))
                 .map_or_else(String::new, |name| format!("; did you mean /{name}?"));
-            Err(format!("there is no command /{unknown}{meant} (a message that begins with / is sent by //)"))
+            Err(format!(
+                "there is no command /{unknown}{meant} (a message that begins with / is sent by //)"
+            ))
         }
     }
 }
@@ -169,8 +222,15 @@ fn commands(typed: &str) -> Vec<(String, String)> {
         .iter()
         .filter(|command| command.name.starts_with(typed))
         .map(|command| {
-            let gap = if command.arguments.is_empty() { "" } else { " " };
-            (format!("/{}{gap}", command.name), command.description.to_owned())
+            let gap = if command.arguments.is_empty() {
+                ""
+            } else {
+                " "
+            };
+            (
+                format!("/{}{gap}", command.name),
+                command.description.to_owned(),
+            )
         })
         .collect()
 }
@@ -197,7 +257,13 @@ mod tests {
 
     #[test]
     fn paths_and_pasted_lines_that_begin_with_a_slash_are_text() {
-        for draft in ["/usr/bin/env says no", "/etc/hosts", "/tmp\nwhat is this?", "/v1.2 is out", "a /new day"] {
+        for draft in [
+            "/usr/bin/env says no",
+            "/etc/hosts",
+            "/tmp\nwhat is this?",
+            "/v1.2 is out",
+            "a /new day",
+        ] {
             assert_eq!(interpret(draft), text(draft), "{draft}");
         }
     }
@@ -205,21 +271,33 @@ mod tests {
     #[test]
     fn two_slashes_send_one() {
         assert_eq!(interpret("//new"), text("/new"));
+        for sent in ["/new", "/nwe", "//", "/usr/bin", "plain"] {
+            assert_eq!(interpret(&draft_of(sent)), text(sent), "{sent}");
+        }
     }
 
     #[test]
     fn commands_are_parsed_with_their_arguments() {
-        let set = |key: &str, value: &str| SlashCommand::Set { key: key.into(), value: value.into() };
+        let set = |key: &str, value: &str| SlashCommand::Set {
+            key: key.into(),
+            value: value.into(),
+        };
         let cases = [
             ("/new", SlashCommand::New),
             ("/new ", SlashCommand::New),
             ("/system", SlashCommand::ShowSystem),
             ("/system -", SlashCommand::SetSystem(None)),
-            ("/system be\nbrief", SlashCommand::SetSystem(Some("be\nbrief".into()))),
+            (
+                "/system be\nbrief",
+                SlashCommand::SetSystem(Some("be\nbrief".into())),
+            ),
             ("/temp 0.3", set("temperature", "0.3")),
             ("/set top_k  20", set("top_k", "20")),
             ("/model", SlashCommand::ChooseModel),
-            ("/model qwen3 0.6b", SlashCommand::LoadModel("qwen3 0.6b".into())),
+            (
+                "/model qwen3 0.6b",
+                SlashCommand::LoadModel("qwen3 0.6b".into()),
+            ),
             ("/regen", SlashCommand::Regenerate),
         ];
         for (draft, command) in cases {
@@ -237,7 +315,10 @@ mod tests {
             reason("/modle x"),
             "there is no command /modle; did you mean /model? (a message that begins with / is sent by //)"
         );
-        assert_eq!(reason("/new chat"), "/new takes nothing after it, not 'chat'");
+        assert_eq!(
+            reason("/new chat"),
+            "/new takes nothing after it, not 'chat'"
+        );
         assert_eq!(reason("/temp"), "/temp needs a number, such as /temp 0.7");
         assert!(reason("/set top_k").starts_with("/set needs a name and a value"));
     }
@@ -246,7 +327,11 @@ mod tests {
     fn what_is_typed_so_far_is_completed() {
         let completed = |draft: &str| -> Vec<String> {
             let models = ["Qwen3-0.6B".to_owned(), "smollm2".to_owned()];
-            Completion::of(draft, &models).items.into_iter().map(|(text, _)| text).collect()
+            Completion::of(draft, &models)
+                .items
+                .into_iter()
+                .map(|(text, _)| text)
+                .collect()
         };
         assert_eq!(completed("/s"), ["/set ", "/system "]);
         assert_eq!(completed("/set top"), ["/set top_k", "/set top_p"]);

@@ -116,18 +116,26 @@ pub struct Picker {
     pub selected: usize,
     /// Why the model chosen before could not be loaded.
     pub error: Option<EngineError>,
-    /// Whether the list is still being made.
-    pub scan: Scan,
 }
 
-/// Whether the list of models is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Whether the machine's models are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scan {
-    /// The machine is being searched.
-    #[default]
+    /// It is being searched.
     Running,
-    /// It was.
+    /// It was searched.
     Done,
+}
+
+/// Which model is opened when the search for models ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// None: one is loaded or the user chooses.
+    Nothing,
+    /// The only one, or the one that the user then chooses.
+    Any,
+    /// The one of this name.
+    Named(String),
 }
 
 /// A model that can be fetched.
@@ -155,6 +163,17 @@ pub struct Download {
 }
 
 impl Download {
+    /// When its bytes began to come, and how many were there already.
+    #[must_use]
+    pub fn began(&self) -> Option<(Timestamp, u64)> {
+        match self.stage {
+            DownloadStage::Fetching { began, .. } => Some(began),
+            DownloadStage::Connecting { .. }
+            | DownloadStage::Verifying
+            | DownloadStage::Failed { .. } => None,
+        }
+    }
+
     /// Whether it goes on.
     #[must_use]
     pub fn is_running(&self) -> bool {

@@ -5,10 +5,12 @@ use crate::engine::command::{Command, GenerateRequest, RequestId};
 use crate::engine::event::{EngineError, PrefillProgress, SampledToken, StopReason};
 use crate::engine::stats::TurnStats;
 use crate::engine::token::{PromptMessage, Role, TokenRun};
+use crate::keymap::Action;
 
 use super::App;
 use super::message::Effect;
-use super::state::{Active, EngineState, Turn};
+use super::slash;
+use super::state::{Active, Turn};
 
 /// Temperatures nearer than this are the same.
 const SAME_TEMPERATURE: f32 = 1e-4;
@@ -45,13 +47,21 @@ impl App {
     /// Asks for a reply to the conversation as it stands.
     fn begin_turn(&mut self) -> Effect {
         let id = self.next_id();
-        self.turn = Turn::Waiting(Active { id, submitted: self.now });
-        self.meter.begin();
+        self.turn = Turn::Waiting(Active {
+            id,
+            submitted: self.now,
+        });
+        self.meter.begin(usize::from(self.system.is_some()));
         self.notices.clear();
         self.transcript.to_end();
-        let system = self.system.iter().map(|text| PromptMessage::new(Role::System, text));
+        let system = self
+            .system
+            .iter()
+            .map(|text| PromptMessage::new(Role::System, text));
         let request = GenerateRequest {
-            messages: system.chain(self.conversation.messages().iter().map(Message::to_prompt)).collect(),
+            messages: system
+                .chain(self.conversation.messages().iter().map(Message::to_prompt))
+                .collect(),
             sampling: self.settings.sampling(),
             stop: self.config.generation.stop.clone(),
             max_tokens: self.settings.max_tokens,
@@ -62,25 +72,22 @@ impl App {
 
     /// Drops the last reply and asks for another.
     pub(super) fn regenerate(&mut self) -> Vec<Effect> {
-        let answerable = self.conversation.messages().iter().rposition(|message| message.role == Role::User);
-        match (&self.engine, self.turn, answerable) {
-            (EngineState::Ready(_), Turn::Idle, Some(last)) => {
-                self.conversation.truncate(last + 1);
-                vec![self.begin_turn()]
-            }
-            (EngineState::Ready(_), Turn::Idle, None) => {
-                self.tell("There is no message to answer again yet.");
-                Vec::new()
-            }
-            (EngineState::Ready(_), _, _) => {
-                self.tell("The reply is still coming; stop it first.");
-                Vec::new()
-            }
-            (EngineState::NoModel | EngineState::Loading(_) | EngineState::Failed(_), _, _) => {
-                self.tell("No model is loaded yet.");
-                Vec::new()
-            }
+        let answerable = self
+            .conversation
+            .messages()
+            .iter()
+            .rposition(|message| message.role == Role::User);
+        if self.facts().is_none() {
+            self.tell("No model is loaded yet.");
+        } else if self.turn != Turn::Idle {
+            self.tell("The reply is still coming; stop it first.");
+        } else if let Some(last) = answerable {
+            self.conversation.truncate(last + 1);
+            return vec![self.begin_turn()];
+        } else {
+            self.tell("There is no message to answer again yet.");
         }
+        Vec::new()
     }
 
     /// Stops the running reply; what came so far stays.
@@ -98,7 +105,10 @@ impl App {
     pub(super) fn abandon_turn(&mut self) -> Vec<Effect> {
         let active = self.turn.active();
         self.turn = Turn::Idle;
-        active.map(|active| Effect::CancelThrough(active.id)).into_iter().collect()
+        active
+            .map(|active| Effect::CancelThrough(active.id))
+            .into_iter()
+            .collect()
     }
 
     pub(super) fn prefilled(&mut self, id: RequestId, progress: PrefillProgress) {
@@ -122,18 +132,24 @@ impl App {
         };
         self.turn = match self.turn {
             Turn::Stopping(active) => Turn::Stopping(active),
-            Turn::Idle | Turn::Waiting(_) | Turn::Prefill(_) | Turn::Decoding(_) => Turn::Decoding(active),
+            Turn::Idle | Turn::Waiting(_) | Turn::Prefill(_) | Turn::Decoding(_) => {
+                Turn::Decoding(active)
+            }
         };
         self.begin_reply();
         let before = self.meter.token.as_ref().map(|last| last.temperature);
         let position = self.meter.generated;
         self.conversation.change_last(|reply| {
             if before.is_some_and(|before| (before - token.temperature).abs() > SAME_TEMPERATURE) {
-                reply.temperature_changes.push((position, token.temperature));
+                reply
+                    .temperature_changes
+                    .push((position, token.temperature));
             }
+            // Thinking counts only while no answer has begun.
+            let unanswered = reply.text[reply.thinking_len..].trim().is_empty();
             reply.text.push_str(&token.text);
-            if token.thinking {
-                reply.thinking_len += token.text.len();
+            if token.thinking && unanswered {
+                reply.thinking_len = reply.text.len();
             }
         });
         self.meter.sampled(token, self.now.since(active.submitted));
@@ -163,7 +179,9 @@ impl App {
 
     fn begin_reply(&mut self) {
         if self.streaming().is_none() {
-            let model = self.facts().map_or_else(String::new, |facts| facts.name.clone());
+            let model = self
+                .facts()
+                .map_or_else(String::new, |facts| facts.name.clone());
             self.conversation.push_reply(&model);
         }
     }
@@ -177,8 +195,10 @@ impl App {
     }
 
     fn explain(&mut self, stop: StopReason) {
-        let silent =
-            self.conversation.last().is_none_or(|last| last.role != Role::Assistant || last.text.is_empty());
+        let silent = self
+            .conversation
+            .last()
+            .is_none_or(|last| last.role != Role::Assistant || last.text.is_empty());
         match stop {
             StopReason::Eog | StopReason::Stop if silent => {
                 self.tell("The model ended its turn without a word.");
@@ -187,31 +207,47 @@ impl App {
                 "The context is full: the reply ends here.",
                 "/new starts an empty chat; a larger --ctx holds more.",
             )),
-            StopReason::Error => self.fail(&EngineError::new(
-                "A decode failed: the reply ends here.",
-                "What came before it is kept; the log (F2) says why.",
-            )),
+            StopReason::Error => {
+                let log = self.key_name(Action::Log);
+                self.fail(&EngineError::new(
+                    "A decode failed: the reply ends here.",
+                    format!("What came before it is kept; the log ({log}) says why."),
+                ));
+            }
             StopReason::Eog | StopReason::Stop | StopReason::MaxTokens | StopReason::Cancelled => {}
         }
     }
 
-    /// A turn that failed before its first token gives the message back to an empty draft. Queued messages wait
-    /// for the user, for they would fail as well.
+    /// A turn that failed before its first token gives the message back, lest it fail again with every turn that
+    /// follows: into an empty draft, else into the history. Queued messages wait for the user.
     pub(super) fn turn_failed(&mut self, error: &EngineError) -> Vec<Effect> {
+        if let Turn::Stopping(_) = self.turn {
+            self.turn = Turn::Idle;
+            return self.send_next();
+        }
         self.turn = Turn::Idle;
-        match self.conversation.last() {
-            Some(last) if last.role == Role::Assistant => {
-                self.conversation.change_last(|reply| reply.stop = Some(StopReason::Error));
+        let mut error = error.clone();
+        match self.conversation.last().map(|last| last.role) {
+            Some(Role::Assistant) => {
+                self.conversation
+                    .change_last(|reply| reply.stop = Some(StopReason::Error));
                 self.drop_empty_reply();
             }
-            Some(_) if self.composer.is_empty() => {
-                if let Some(message) = self.conversation.pop() {
-                    self.composer.set_text(&message.text);
-                }
-            }
-            Some(_) | None => {}
+            Some(Role::User) => self.take_back(&mut error),
+            Some(Role::System) | None => {}
         }
-        self.fail(error);
+        self.fail(&error);
         Vec::new()
+    }
+
+    fn take_back(&mut self, error: &mut EngineError) {
+        let Some(message) = self.conversation.pop() else {
+            return;
+        };
+        if self.composer.is_empty() {
+            self.composer.set_text(&slash::draft_of(&message.text));
+        } else {
+            error.hint += " The message is in the history.";
+        }
     }
 }

@@ -13,20 +13,20 @@ pub struct Chord {
 }
 
 const NAMED: [(&str, KeyCode, &str); 14] = [
-    ("enter", KeyCode::Enter, "⏎"),
-    ("esc", KeyCode::Esc, "Esc"),
-    ("tab", KeyCode::Tab, "Tab"),
-    ("space", KeyCode::Char(' '), "Space"),
-    ("backspace", KeyCode::Backspace, "⌫"),
-    ("delete", KeyCode::Delete, "Del"),
-    ("home", KeyCode::Home, "Home"),
-    ("end", KeyCode::End, "End"),
-    ("pageup", KeyCode::PageUp, "PgUp"),
-    ("pagedown", KeyCode::PageDown, "PgDn"),
-    ("up", KeyCode::Up, "↑"),
-    ("down", KeyCode::Down, "↓"),
-    ("left", KeyCode::Left, "←"),
-    ("right", KeyCode::Right, "→"),
+    ("Enter", KeyCode::Enter, "⏎"),
+    ("Esc", KeyCode::Esc, "Esc"),
+    ("Tab", KeyCode::Tab, "Tab"),
+    ("Space", KeyCode::Char(' '), "Space"),
+    ("Backspace", KeyCode::Backspace, "⌫"),
+    ("Delete", KeyCode::Delete, "Del"),
+    ("Home", KeyCode::Home, "Home"),
+    ("End", KeyCode::End, "End"),
+    ("PageUp", KeyCode::PageUp, "PgUp"),
+    ("PageDown", KeyCode::PageDown, "PgDn"),
+    ("Up", KeyCode::Up, "↑"),
+    ("Down", KeyCode::Down, "↓"),
+    ("Left", KeyCode::Left, "←"),
+    ("Right", KeyCode::Right, "→"),
 ];
 
 const MODIFIERS: [(&str, KeyModifiers, &str); 3] = [
@@ -66,10 +66,9 @@ impl Chord {
         }
         match self.code {
             KeyCode::F(number) => format!("F{number}"),
-            KeyCode::Char(letter) if self.modifiers.contains(KeyModifiers::CONTROL) => {
-                letter.to_ascii_uppercase().to_string()
-            }
-            KeyCode::Char(letter) => letter.to_string(),
+            KeyCode::Char(letter) if self.modifiers.is_empty() => letter.to_string(),
+            KeyCode::Char(letter) if letter.is_ascii_uppercase() => format!("Shift-{letter}"),
+            KeyCode::Char(letter) => letter.to_ascii_uppercase().to_string(),
             _ => String::from("?"),
         }
     }
@@ -100,13 +99,7 @@ impl From<KeyEvent> for Chord {
 
 impl fmt::Display for Chord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.key_name(|(name, _, _)| {
-            let mut letters = name.chars();
-            letters
-                .next()
-                .map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
-        });
-        f.write_str(&self.with_modifiers(&key))
+        f.write_str(&self.with_modifiers(&self.key_name(|(name, _, _)| (*name).to_owned())))
     }
 }
 
@@ -118,27 +111,35 @@ impl FromStr for Chord {
             format!(
                 "'{text}' is no key; write modifiers (ctrl-, alt-, shift-) and a character, f1 to f12, or one \
                  of {}",
-                NAMED.map(|(name, _, _)| name).join(", ")
+                NAMED
+                    .map(|(name, _, _)| name.to_ascii_lowercase())
+                    .join(", ")
             )
         };
         let mut modifiers = KeyModifiers::NONE;
         let mut rest = text;
         while let Some((name, key)) = rest.split_once('-').filter(|(_, key)| !key.is_empty()) {
-            let Some((_, modifier, _)) =
-                MODIFIERS.iter().find(|(known, _, _)| known.eq_ignore_ascii_case(name))
+            let Some((_, modifier, _)) = MODIFIERS
+                .iter()
+                .find(|(known, _, _)| known.eq_ignore_ascii_case(name))
             else {
                 break;
             };
             modifiers.insert(*modifier);
             rest = key;
         }
-        let named = NAMED.iter().find(|(name, _, _)| name.eq_ignore_ascii_case(rest));
+        let named = NAMED
+            .iter()
+            .find(|(name, _, _)| name.eq_ignore_ascii_case(rest));
         let mut letters = rest.chars();
         let code = match (named, letters.next(), letters.as_str()) {
             (Some((_, code, _)), _, _) => *code,
             (None, Some(letter), "") if !letter.is_whitespace() => KeyCode::Char(letter),
             (None, Some('f' | 'F'), number) => {
-                let number = number.parse().ok().filter(|number| (1..=12).contains(number));
+                let number = number
+                    .parse()
+                    .ok()
+                    .filter(|number| (1..=12).contains(number));
                 KeyCode::F(number.ok_or_else(unreadable)?)
             }
             (None, _, _) => return Err(unreadable()),

@@ -241,3 +241,6 @@ impl Composer {
             .replace(&self.text, range.start, range.len(), with.len());
     }
 }
+
+#[cfg(test)]
+mod tests;

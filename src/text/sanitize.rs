@@ -9,8 +9,9 @@ use std::borrow::Cow;
 
 use super::piece::{PieceKind, pieces};
 
-/// The placeholder of what has no picture of its own.
-pub(super) const REPLACEMENT: char = '\u{FFFD}';
+/// The placeholder of what has no picture of its own: another control picture, and not U+FFFD, whose width
+/// depends on the terminal.
+pub(super) const REPLACEMENT: char = '␦';
 
 /// The text as it may be drawn: newlines are kept, tabs are spaces, everything else is safe to print.
 #[must_use]
@@ -73,3 +74,6 @@ pub(super) fn placeholder(c: char) -> Option<char> {
 pub(super) fn is_tag(c: char) -> bool {
     matches!(c, '\u{E0000}'..='\u{E00FF}' | '\u{E01F0}'..='\u{E0FFF}')
 }
+
+#[cfg(test)]
+mod tests;

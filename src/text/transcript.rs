@@ -46,16 +46,12 @@ impl Transcript {
     /// costs nothing but its own item. After a change of width all items are wrapped again.
     pub fn sync_from(&mut self, first: usize, items: &(impl Items + ?Sized), width: u16) {
         let count = items.len();
-        let first = if width == self.width {
-            first.min(self.blocks.len())
-        } else {
-            0
-        };
         if width != self.width {
             self.blocks.clear();
             self.width = width;
         }
         self.blocks.truncate(count);
+        let first = first.min(self.blocks.len());
         for index in first..count {
             let item = items.item(index);
             match self.blocks.get_mut(index) {
@@ -108,3 +104,6 @@ impl Transcript {
         };
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,3 +50,6 @@ fn cells(kind: PieceKind, width: usize) -> usize {
 pub(super) fn drawn_width(text: &str, width: usize) -> usize {
     pieces(text).map(|piece| fitted(&piece, width)).sum()
 }
+
+#[cfg(test)]
+mod tests;

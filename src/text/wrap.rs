@@ -53,6 +53,7 @@ pub fn next_row(text: &str, start: usize, width: usize) -> Row {
     let mut column = 0;
     let mut has_glyph = false;
     let mut after_wide = false;
+    let mut after_opening = false;
     let mut break_at = None;
     while let Some(piece) = first(&text[at..]) {
         match piece.kind {
@@ -67,6 +68,7 @@ pub fn next_row(text: &str, start: usize, width: usize) -> Row {
             PieceKind::Space => {
                 column += piece.width;
                 after_wide = false;
+                after_opening = false;
                 if has_glyph {
                     break_at = Some(at + piece.len);
                 }
@@ -74,7 +76,7 @@ pub fn next_row(text: &str, start: usize, width: usize) -> Row {
             PieceKind::Glyph => {
                 let cells = fitted(&piece, width);
                 let wide = piece.width > 1;
-                if has_glyph && (wide || after_wide) && !clings(&piece) {
+                if has_glyph && (wide || after_wide) && !after_opening && !clings(&piece) {
                     break_at = Some(at);
                 }
                 if width > 0 && at > start && column + cells > width {
@@ -82,6 +84,7 @@ pub fn next_row(text: &str, start: usize, width: usize) -> Row {
                 }
                 column += cells;
                 after_wide = wide;
+                after_opening = opens(&piece);
                 has_glyph = true;
             }
         }
@@ -100,7 +103,13 @@ pub fn next_row(text: &str, start: usize, width: usize) -> Row {
 pub fn shown(text: &str, row: Row, width: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
-    for piece in pieces(&text[row.start..row.end]) {
+    let mut at = row.start;
+    // What follows the row may change how its last piece is drawn.
+    for piece in pieces(&text[row.start..]) {
+        if at >= row.end {
+            break;
+        }
+        at += piece.len;
         match piece.kind {
             PieceKind::Newline => {}
             PieceKind::Space => {
@@ -144,6 +153,13 @@ fn clings(piece: &Piece<'_>) -> bool {
     piece.shown.starts_with([
         '、', '。', '，', '．', '・', '：', '；', '？', '！', '）', '］', '｝', '」', '』', '】',
         '〉', '》', 'ー', ',', '.', ':', ';', '?', '!', ')', ']', '}', '…', '”', '’',
+    ])
+}
+
+/// Whether a line must not end with it.
+fn opens(piece: &Piece<'_>) -> bool {
+    piece.shown.starts_with([
+        '（', '［', '｛', '「', '『', '【', '〈', '《', '(', '[', '{', '“', '‘',
     ])
 }
 
@@ -245,3 +261,6 @@ impl Rows {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,7 +115,17 @@ fn whole(number: f64) -> String {
     count(rounded(number))
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+/// A number of bytes that was computed.
+#[must_use]
+pub fn whole_bytes(bytes: f64) -> u64 {
+    rounded(bytes)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates"
+)]
 fn rounded(number: f64) -> u64 {
     number.round() as u64
 }
@@ -126,7 +136,12 @@ mod tests {
 
     #[test]
     fn thousands_are_separated() {
-        let cases = [(0u64, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
+        let cases = [
+            (0u64, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ];
         for (number, text) in cases {
             assert_eq!(count(number), text);
         }
@@ -134,23 +149,46 @@ mod tests {
 
     #[test]
     fn rates_and_times_keep_three_digits() {
-        assert_eq!([2.5, 26.06, 61.2, 99.94, 191.4, 1_204.0].map(rate), [
-            "2.50", "26.1", "61.2", "99.9", "191", "1,204"
-        ]);
+        assert_eq!(
+            [2.5, 26.06, 61.2, 99.94, 191.4, 1_204.0].map(rate),
+            ["2.50", "26.1", "61.2", "99.9", "191", "1,204"]
+        );
         assert_eq!(rate(f64::INFINITY), NONE);
-        assert_eq!([0.4, 11.0, 312.4, 999.4, 1_820.0, 15_700.0, 125_000.0].map(millis), [
-            "0.4 ms", "11 ms", "312 ms", "999 ms", "1.82 s", "15.7 s", "2 min 5 s"
-        ]);
-        assert_eq!([1.84, 42.4, 59.6].map(|seconds| wait(Duration::from_secs_f64(seconds))), [
-            "1.8 s", "42 s", "1 min 0 s"
-        ]);
+        assert_eq!(
+            [0.4, 11.0, 312.4, 999.4, 1_820.0, 15_700.0, 125_000.0].map(millis),
+            [
+                "0.4 ms",
+                "11 ms",
+                "312 ms",
+                "999 ms",
+                "1.82 s",
+                "15.7 s",
+                "2 min 5 s"
+            ]
+        );
+        assert_eq!(
+            [1.84, 42.4, 59.6].map(|seconds| wait(Duration::from_secs_f64(seconds))),
+            ["1.8 s", "42 s", "1 min 0 s"]
+        );
     }
 
     #[test]
     fn bytes_take_the_unit_that_fits() {
-        assert_eq!([0, 1_023, 1_024, 28_416_000, 192_937_984, 1_023 << 20, 8 << 30].map(bytes), [
-            "0 B", "1023 B", "1.00 KiB", "27.1 MiB", "184 MiB", "1.00 GiB", "8.00 GiB"
-        ]);
+        assert_eq!(
+            [
+                0,
+                1_023,
+                1_024,
+                28_416_000,
+                192_937_984,
+                1_023 << 20,
+                8 << 30
+            ]
+            .map(bytes),
+            [
+                "0 B", "1023 B", "1.00 KiB", "27.1 MiB", "184 MiB", "1.00 GiB", "8.00 GiB"
+            ]
+        );
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::app::state::{Notice, NoticeLevel, Overlay, Turn};
 use crate::keymap::Action;
 use crate::text;
 
+use super::parts::signed;
+
 /// Queued messages shown.
 const QUEUED: usize = 3;
 /// Rows of one notice.
@@ -51,17 +53,19 @@ fn add_notice(app: &App, notice: &Notice, width: usize, lines: &mut Vec<Line<'st
         NoticeLevel::Error => ("! ", app.palette.error()),
     };
     let whole = format!("{} {}", notice.text, notice.hint);
-    let mut rows = text::wrap(whole.trim(), width.saturating_sub(2));
+    let mut rows = signed((sign, style), whole.trim(), width);
     if rows.len() > NOTICE_ROWS {
-        rows.truncate(NOTICE_ROWS);
-        if let Some(last) = rows.last_mut() {
-            *last = text::fit(&format!("{last} ……"), width.saturating_sub(2));
-        }
+        rows.truncate(NOTICE_ROWS - 1);
+        let log = app
+            .keymap
+            .hint(Action::Log)
+            .map_or_else(String::new, |key| format!(" ({key})"));
+        rows.push(Line::styled(
+            text::fit(&format!("  … the log has the rest{log}"), width),
+            app.palette.dim(),
+        ));
     }
-    for (index, row) in rows.into_iter().enumerate() {
-        let sign = if index == 0 { sign } else { "  " };
-        lines.push(Line::from(vec![Span::styled(sign, style), Span::raw(row)]));
-    }
+    lines.extend(rows);
 }
 
 fn add_queue(app: &App, width: usize, lines: &mut Vec<Line<'static>>) {

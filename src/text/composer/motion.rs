@@ -78,7 +78,11 @@ impl Composer {
             .unwrap_or_else(|| column_of(&self.text, rows[here], self.cursor, rows.width()));
         let at = self.at_column(target, goal, rows.width());
         drop(rows);
-        self.go(at);
+        // A row may begin within a cluster that is wider than a row.
+        self.go(match direction {
+            Vertical::Up => self.edge_at_or_before(at),
+            Vertical::Down => self.edge_at_or_after(at),
+        });
         self.goal = Some(goal);
         true
     }
@@ -107,14 +111,8 @@ impl Composer {
 
     /// Puts the cursor on the grapheme's edge at or after `at`.
     pub(super) fn move_to(&mut self, at: usize) {
-        self.cursor = at;
+        self.cursor = self.edge_at_or_after(at);
         self.goal = None;
-        let on_edge = GraphemeCursor::new(at, self.text.len(), true)
-            .is_boundary(&self.text, 0)
-            .unwrap_or(true);
-        if !on_edge {
-            self.cursor = self.after(at);
-        }
     }
 
     pub(super) fn before(&self, at: usize) -> usize {
@@ -155,15 +153,25 @@ impl Composer {
         let rest = self.text[at..]
             .trim_start_matches(|c| !is_word(c))
             .trim_start_matches(is_word);
-        let end = self.text.len() - rest.len();
-        self.edge_at_or_before(self.after(end.saturating_sub(1).max(at)).max(end))
+        self.edge_at_or_after(self.text.len() - rest.len())
     }
 
     fn edge_at_or_before(&self, at: usize) -> usize {
-        let on_edge = GraphemeCursor::new(at, self.text.len(), true)
+        if self.is_edge(at) {
+            at
+        } else {
+            self.before(at)
+        }
+    }
+
+    fn edge_at_or_after(&self, at: usize) -> usize {
+        if self.is_edge(at) { at } else { self.after(at) }
+    }
+
+    fn is_edge(&self, at: usize) -> bool {
+        GraphemeCursor::new(at, self.text.len(), true)
             .is_boundary(&self.text, 0)
-            .unwrap_or(true);
-        if on_edge { at } else { self.before(at) }
+            .unwrap_or(true)
     }
 }
 

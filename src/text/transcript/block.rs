@@ -35,6 +35,8 @@ pub(super) struct Block {
     lines: Vec<Line>,
     /// Where each line begins.
     places: Vec<Place>,
+    /// The thinking that was wrapped.
+    thought: Range<usize>,
 }
 
 /// What is known of the item that was wrapped.
@@ -82,6 +84,7 @@ impl Block {
             item: Known::of(item),
             lines: Vec::new(),
             places: Vec::new(),
+            thought: 0..0,
         };
         block.head(item, index, usize::from(width));
         block.tail(item, index, usize::from(width));
@@ -153,25 +156,30 @@ impl Block {
     /// The text's lines and those below it, from the first row that may have changed.
     fn tail(&mut self, item: &Item<'_>, index: usize, width: usize) {
         let (thinking, body) = parts(item);
-        match item.thinking {
-            Thinking::Shown => self.grow(
-                Section::Thinking,
-                (item.body, thinking),
-                (index, LineKind::Thinking),
-                width,
-            ),
-            Thinking::Folded if thinking.is_empty() => {}
-            Thinking::Folded => {
-                self.cut(Place {
-                    section: Section::Thinking,
-                    at: 0,
-                });
-                let line = Line {
-                    kind: LineKind::Thinking,
-                    text: fit(FOLDED, width),
-                    item: index,
-                };
-                self.push(line, Section::Thinking, 0);
+        // What lies below the thinking is wrapped anew with it, so it is left alone once it is complete.
+        if self.thought != thinking {
+            self.thought = thinking.clone();
+            match item.thinking {
+                Thinking::Shown => {
+                    self.grow(
+                        Section::Thinking,
+                        (item.body, thinking),
+                        (index, LineKind::Thinking),
+                        width,
+                    );
+                }
+                Thinking::Folded => {
+                    self.cut(Place {
+                        section: Section::Thinking,
+                        at: 0,
+                    });
+                    let line = Line {
+                        kind: LineKind::Thinking,
+                        text: fit(FOLDED, width),
+                        item: index,
+                    };
+                    self.push(line, Section::Thinking, 0);
+                }
             }
         }
         let kind = match item.kind {
@@ -206,9 +214,6 @@ impl Block {
         let end = self
             .places
             .partition_point(|place| place.section <= section);
-        if end > begin && self.places[end - 1].at >= range.end && range.is_empty() {
-            self.cut(Place { section, at: 0 });
-        }
         if range.is_empty() {
             return;
         }

@@ -36,9 +36,9 @@ impl Transcript {
         self.scroll_by(page(height), height);
     }
 
-    /// Moves to the first line and stays there.
-    pub fn to_start(&mut self) {
-        self.fix(0, self.total_lines());
+    /// Moves to the first line and stays there, unless all lines are in sight.
+    pub fn to_start(&mut self, height: u16) {
+        self.fix(0, self.last_top(height));
     }
 
     /// Moves to the end and follows what arrives.

@@ -1,0 +1,16 @@
+//! The screen as a person meets it: keys and engine events go in, the drawn screen and the effects come out.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[path = "screens/anything.rs"]
+mod anything;
+#[path = "screens/behaviour.rs"]
+mod behaviour;
+#[path = "screens/loading.rs"]
+mod loading;
+#[path = "screens/person.rs"]
+mod person;
+#[path = "screens/sizes.rs"]
+mod sizes;
+#[path = "screens/snapshots.rs"]
+mod snapshots;
