@@ -1,6 +1,7 @@
 //! What runs without the screen: one module a command.
 
 pub mod ask;
+pub mod chat;
 pub mod completions;
 pub mod config;
 pub mod headless;

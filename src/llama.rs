@@ -10,6 +10,7 @@
 
 pub mod backend;
 pub mod context;
+pub mod crash;
 pub mod interrupt;
 pub mod log;
 pub mod model;

@@ -1,6 +1,13 @@
-//! Where messages for the log go: a file, and a ring that the log view shows.
+//! Where messages for the log go: a file, and a ring that the log view shows. What people and models say to each
+//! other never goes there.
+
+mod file;
+mod layer;
+mod sink;
 
 use serde::{Deserialize, Serialize};
+
+pub use sink::{LogSink, record};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,6 +21,19 @@ pub enum LogLevel {
     Warn,
     /// Something failed.
     Error,
+}
+
+impl LogLevel {
+    /// The word in the log file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            LogLevel::Debug => "debug",
+            LogLevel::Info => "info",
+            LogLevel::Warn => "warn",
+            LogLevel::Error => "error",
+        }
+    }
 }
 
 /// One line of the log.

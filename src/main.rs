@@ -11,19 +11,21 @@ use platen::commands::{self, ask, inspect, models, plain, prompt, pull};
 use platen::config::file::ConfigFile;
 use platen::config::{Config, Layer, Sources, environment};
 use platen::failure;
+use platen::keymap::Keymap;
+use platen::llama::crash;
 use platen::models::discover::{Places, resolve, resolve_default};
 use platen::paths::Paths;
 
 fn main() -> ExitCode {
+    crash::silence_backtraces();
     let invocation = match Invocation::parse(std::env::args_os(), Terminals::of_process()) {
         Ok(invocation) => invocation,
         Err(error) => return failure::report_clap(&error),
     };
-    let result = run(invocation).and_then(|()| Ok(stdout().flush()?));
-    result.map_or_else(|error| failure::report(&error), |()| ExitCode::SUCCESS)
+    run(invocation).unwrap_or_else(|error| failure::report(&error))
 }
 
-fn run(invocation: Invocation) -> anyhow::Result<()> {
+fn run(invocation: Invocation) -> anyhow::Result<ExitCode> {
     let out = &mut stdout();
     match invocation {
         Invocation::Chat {
@@ -41,9 +43,10 @@ fn run(invocation: Invocation) -> anyhow::Result<()> {
             )
         }
         Invocation::Chat {
+            flags,
             surface: ChatSurface::Screen,
             ..
-        } => anyhow::bail!("no screen yet"),
+        } => return screen(flags),
         Invocation::Ask {
             flags,
             prompt,
@@ -78,7 +81,16 @@ fn run(invocation: Invocation) -> anyhow::Result<()> {
         Invocation::ConfigPath => commands::config::path(&config_file(), out),
         Invocation::ConfigCheck => commands::config::check(&sources(Layer::new()), out),
         Invocation::Completions { shell } => commands::completions::run(shell, out),
-    }
+    }?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The chat on the whole screen. A bad file is told there, so that it never keeps anybody from chatting.
+fn screen(flags: Layer) -> anyhow::Result<ExitCode> {
+    let (loaded, broken) = platen::config::load_despite_file(&sources(flags))?;
+    let ending = commands::chat::run(&loaded.config, broken.as_ref())?;
+    Ok(ExitCode::from(ending.exit_code()))
 }
 
 fn config(flags: Layer) -> anyhow::Result<Config> {
@@ -110,8 +122,15 @@ fn sources(flags: Layer) -> Sources {
         file: config_file(),
         variables: environment::variables(),
         flags,
-        check_binding: |_, _| Ok(()),
+        check_binding,
     }
+}
+
+fn check_binding(action: &str, keys: &[String]) -> Result<(), String> {
+    let binding = [(action.to_owned(), keys.to_vec())].into();
+    Keymap::with_overrides(&binding)
+        .map(|_| ())
+        .map_err(|error| error.to_string())
 }
 
 fn config_file() -> ConfigFile {

@@ -419,6 +419,7 @@ pub fn model(name: &str) -> FoundModel {
         architecture: "llama".into(),
         quantization: "Q4_1".into(),
         source: "folder".into(),
+        problem: None,
     }
 }
 

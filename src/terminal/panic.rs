@@ -1,0 +1,40 @@
+//! What a panic shows: the terminal put back, what went wrong and where, and the way to the log, which has the
+//! backtrace.
+
+use std::backtrace::Backtrace;
+use std::panic::PanicHookInfo;
+use std::path::Path;
+
+use crate::llama::crash;
+use crate::logging::{LogLevel, LogLine, LogSink};
+
+/// Makes every panic, in any thread, put the terminal back and say what happened; then calls `ending`, which has to
+/// make the program end.
+pub fn report_panics(log: LogSink, ending: impl Fn() + Send + Sync + 'static) {
+    std::panic::set_hook(Box::new(move |info| {
+        crash::release();
+        crash::say(&message(info, log.path()));
+        let text = format!("{info}\n{}", Backtrace::force_capture());
+        for text in text.lines() {
+            log.push(LogLine {
+                level: LogLevel::Error,
+                target: "panic".to_owned(),
+                text: text.to_owned(),
+            });
+        }
+        ending();
+    }));
+}
+
+fn message(info: &PanicHookInfo, log: Option<&Path>) -> String {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("without a name");
+    let place = info
+        .location()
+        .map_or_else(String::new, |location| format!(" at {location}"));
+    let cause = info.payload_as_str().unwrap_or("(no message)");
+    let log = log.map_or_else(String::new, |path| {
+        format!("The log is {}\n", path.display())
+    });
+    format!("platen failed in thread {name}{place}: {cause}\nThis is a bug in platen.\n{log}")
+}
