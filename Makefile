@@ -13,7 +13,7 @@ ARGS ?=
 # Where the tests' model is kept between runs.
 TEST_HOME ?= $(if $(HOME),$(HOME)/.cache,$(CURDIR)/target)/platen-test
 
-.PHONY: run test bench fmt clean needs
+.PHONY: run test bench screenshot fmt clean needs
 
 run: needs
 	@cargo build --release --locked
@@ -31,6 +31,11 @@ test: needs
 
 bench: needs
 	@cargo bench --locked
+
+# docs/screen.svg, from a real chat; best on a quiet machine, since the picture shows its speed.
+screenshot: needs
+	@cargo build --release --locked
+	@scripts/screenshot target/release/platen $(MODEL) "$(TEST_HOME)"
 
 fmt:
 	@cargo fmt --all
