@@ -7,7 +7,6 @@ mod pty;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
@@ -17,21 +16,8 @@ use rustix::process::Signal;
 const QUIT: &[u8] = b"\x11";
 const PANIC: &[u8] = b"\x10";
 
-/// The example `scripted`, built anew where it is older than the code: Cargo does so by itself only when it runs
-/// all tests.
 fn scripted() -> &'static Path {
-    static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
-        let tests = std::env::current_exe().unwrap();
-        let profile = tests.parent().and_then(Path::parent).unwrap();
-        let release = profile.ends_with("release").then_some("--release");
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--example", "scripted"])
-            .args(release)
-            .status()
-            .unwrap();
-        assert!(status.success(), "the example does not build");
-        profile.join("examples/scripted")
-    });
+    static BUILT: LazyLock<PathBuf> = LazyLock::new(|| pty::example("scripted"));
     &BUILT
 }
 
@@ -348,7 +334,7 @@ fn a_lost_terminal_ends_a_program_that_ignores_the_hang_up_signal() {
     for script in ["", "load_ms=60000", "at=loading,fault=hang"] {
         let mut pty = Spawn::new("sh")
             .arg("-c")
-            .arg("trap '' HUP; exec \"$0\"")
+            .arg("trap '' HUP; \"$0\"; :")
             .arg(scripted())
             .env("SCRIPT", script)
             .start();
@@ -465,25 +451,13 @@ fn a_storm_of_sizes_ends_at_the_last_one() {
 fn an_idle_program_writes_nothing_and_uses_no_time() {
     let run = at(Moment::Idle);
     run.pty.wait_for_quiet(Duration::from_millis(500));
-    let before = cpu_ticks(&run.pty);
+    let before = run.pty.cpu_ticks();
     assert_eq!(run.pty.bytes_within(Duration::from_secs(3)), 0);
     // A tick is 10 ms: two in three seconds are 0.7 %.
     assert!(
-        cpu_ticks(&run.pty) - before < 2,
+        run.pty.cpu_ticks() - before < 2,
         "an idle program uses time"
     );
-}
-
-/// User and system time so far, in hundredths of a second.
-fn cpu_ticks(pty: &Pty) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pty.pid().as_raw_nonzero())).unwrap();
-    let fields: Vec<&str> = stat
-        .rsplit_once(')')
-        .unwrap()
-        .1
-        .split_whitespace()
-        .collect();
-    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
 #[test]
@@ -498,55 +472,6 @@ fn a_fast_reply_is_drawn_at_most_sixty_times_a_second() {
     let rate = frames as f64 / start.elapsed().as_secs_f64();
     assert!(rate <= 60.0, "{rate:.1} frames a second");
     assert!(frames > 10, "{frames} frames");
-}
-
-#[test]
-fn no_color_writes_no_colour() {
-    let (spawn, _logs) = spawn("");
-    let mut pty = spawn.env("NO_COLOR", "1").start();
-    pty.wait_for_text("state ready");
-    pty.keys(QUIT);
-    assert_eq!(pty.exit().exit_code(), 0);
-    for sgr in sgr_codes(&pty.raw()) {
-        let colour = |code: &str| {
-            matches!(
-                code.parse(),
-                Ok(30..=38 | 40..=48 | 58 | 90..=97 | 100..=107)
-            )
-        };
-        assert!(!sgr.split([';', ':']).any(colour), "ESC[{sgr}m");
-    }
-}
-
-/// The parameters of every `ESC [ … m`.
-fn sgr_codes(raw: &str) -> Vec<String> {
-    raw.split("\x1b[")
-        .skip(1)
-        .filter_map(|rest| {
-            let end = rest.find(|character: char| {
-                !(character.is_ascii_digit() || ";:".contains(character))
-            })?;
-            rest[end..].starts_with('m').then(|| rest[..end].to_owned())
-        })
-        .collect()
-}
-
-#[test]
-fn terminals_that_do_not_claim_true_colour_get_none() {
-    for term in ["dumb", "linux", "screen", "xterm-256color"] {
-        let (spawn, _logs) = spawn("");
-        let mut pty = spawn.env("TERM", term).start();
-        pty.wait_for_text("state ready");
-        pty.keys(QUIT);
-        assert_eq!(pty.exit().exit_code(), 0);
-        pty.assert_given_back();
-        for sgr in sgr_codes(&pty.raw()) {
-            assert!(
-                !sgr.contains("38;2") && !sgr.contains("48;2"),
-                "{term}: ESC[{sgr}m"
-            );
-        }
-    }
 }
 
 #[test]
