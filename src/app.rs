@@ -147,6 +147,13 @@ impl App {
         self
     }
 
+    /// The same state, with something wrong to tell from the start.
+    #[must_use]
+    pub fn with_problem(mut self, error: &EngineError) -> Self {
+        self.fail(error);
+        self
+    }
+
     /// What to do first: look for the models of this machine, and load the configured one
     /// where it is a path.
     pub fn start(&mut self, now: Timestamp) -> Vec<Effect> {
@@ -210,6 +217,7 @@ impl App {
                 id,
                 stop,
                 tail,
+                tail_thinking_len,
                 tokens,
                 stats,
             } => {
@@ -218,6 +226,7 @@ impl App {
                     turn::Ending {
                         stop,
                         tail,
+                        tail_thinking_len,
                         tokens,
                         stats,
                     },

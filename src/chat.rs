@@ -42,6 +42,10 @@ impl Message {
     /// As the engine takes it.
     #[must_use]
     pub fn to_prompt(&self) -> PromptMessage {
-        PromptMessage { role: self.role, text: self.text.clone(), tokens: self.tokens.clone() }
+        PromptMessage {
+            role: self.role,
+            text: self.text.clone(),
+            tokens: self.tokens.clone(),
+        }
     }
 }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 /// A moment, in microseconds since the process first asked for the time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
@@ -52,7 +54,10 @@ pub struct FakeClock(Arc<AtomicU64>);
 impl FakeClock {
     /// Moves the time forward.
     pub fn advance(&self, span: Duration) {
-        self.0.fetch_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX), Ordering::SeqCst);
+        self.0.fetch_add(
+            u64::try_from(span.as_micros()).unwrap_or(u64::MAX),
+            Ordering::SeqCst,
+        );
     }
 }
 

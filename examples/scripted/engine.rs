@@ -298,6 +298,7 @@ impl Worker {
             id,
             stop,
             tail: String::new(),
+            tail_thinking_len: 0,
             tokens,
             stats,
         });
@@ -323,7 +324,7 @@ fn sampled(id: TokenId, text: String, temperature: f32) -> SampledToken {
         id,
         bytes: text.clone().into_bytes(),
         text,
-        thinking: false,
+        thinking_len: 0,
         probability: 0.5,
         alternatives: Vec::new(),
         at: SystemClock.now(),

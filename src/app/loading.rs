@@ -128,6 +128,7 @@ impl App {
 
     pub(super) fn models_found(&mut self, models: Vec<FoundModel>) -> Vec<Effect> {
         self.models = models;
+        self.models.retain(|model| model.problem.is_none());
         self.scan = Scan::Done;
         if let Some(Overlay::ModelPicker(picker)) = &mut self.overlay {
             picker.selected = picker.selected.min(self.models.len());

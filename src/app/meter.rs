@@ -224,7 +224,7 @@ mod tests {
             id: crate::engine::token::TokenId(1),
             bytes: Vec::new(),
             text: String::new(),
-            thinking: false,
+            thinking_len: 0,
             probability: 1.0,
             alternatives: Vec::new(),
             at: Timestamp(at),

@@ -19,6 +19,7 @@ const SAME_TEMPERATURE: f32 = 1e-4;
 pub(super) struct Ending {
     pub stop: StopReason,
     pub tail: String,
+    pub(super) tail_thinking_len: usize,
     pub tokens: TokenRun,
     pub stats: Box<TurnStats>,
 }
@@ -145,12 +146,7 @@ impl App {
                     .temperature_changes
                     .push((position, token.temperature));
             }
-            // Thinking counts only while no answer has begun.
-            let unanswered = reply.text[reply.thinking_len..].trim().is_empty();
-            reply.text.push_str(&token.text);
-            if token.thinking && unanswered {
-                reply.thinking_len = reply.text.len();
-            }
+            append(reply, &token.text, token.thinking_len);
         });
         self.meter.sampled(token, self.now.since(active.submitted));
     }
@@ -165,7 +161,7 @@ impl App {
         }
         if self.streaming().is_some() {
             self.conversation.change_last(|reply| {
-                reply.text.push_str(&ending.tail);
+                append(reply, &ending.tail, ending.tail_thinking_len);
                 reply.tokens = Some(ending.tokens);
                 reply.stop = Some(ending.stop);
                 reply.stats = Some(stats);
@@ -250,4 +246,12 @@ impl App {
             error.hint += " The message is in the history.";
         }
     }
+}
+
+/// Appends text of which the first `thinking_len` bytes are the model's thinking; once an answer has begun, nothing is.
+fn append(reply: &mut Message, text: &str, thinking_len: usize) {
+    if reply.thinking_len == reply.text.len() {
+        reply.thinking_len += text.get(..thinking_len).map_or(text.len(), str::len);
+    }
+    reply.text.push_str(text);
 }

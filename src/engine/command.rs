@@ -10,7 +10,9 @@ use super::token::PromptMessage;
 use crate::clock::Timestamp;
 
 /// Names one request. Ids grow; cancelling "through id N" cancels every request up to N and none after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct RequestId(pub u64);
 

@@ -59,6 +59,8 @@ pub enum Event {
         stop: StopReason,
         /// Text held back until now, to be appended to the reply.
         tail: String,
+        /// How many bytes at the start of the tail are the model's thinking.
+        tail_thinking_len: usize,
         /// All tokens of the reply.
         tokens: TokenRun,
         /// The reply's numbers.
@@ -110,8 +112,8 @@ pub struct SampledToken {
     pub bytes: Vec<u8>,
     /// The text that this token lets appear: whole characters, nothing of a possible stop string.
     pub text: String,
-    /// Whether that text is the model's thinking.
-    pub thinking: bool,
+    /// How many bytes at the start of that text are the model's thinking.
+    pub thinking_len: usize,
     /// The probability the model gave it: softmax of the raw logits, before any sampler.
     pub probability: f32,
     /// The likeliest tokens of this step, the likeliest first.
@@ -212,7 +214,10 @@ pub struct EngineError {
 impl EngineError {
     /// An error with a hint.
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        EngineError { message: message.into(), hint: hint.into() }
+        EngineError {
+            message: message.into(),
+            hint: hint.into(),
+        }
     }
 }
 

@@ -88,7 +88,9 @@ impl FromStr for FlashAttention {
             "auto" => Ok(FlashAttention::Auto),
             "on" => Ok(FlashAttention::On),
             "off" => Ok(FlashAttention::Off),
-            other => Err(format!("'{other}' is no flash-attention setting; use auto, on or off")),
+            other => Err(format!(
+                "'{other}' is no flash-attention setting; use auto, on or off"
+            )),
         }
     }
 }

@@ -59,9 +59,24 @@ impl Sampling {
     /// The first setting that is out of its limits.
     pub fn validate(&self) -> Result<(), InvalidSampling> {
         let rules: [(&'static str, f32, bool, &'static str); 4] = [
-            ("temperature", self.temperature, (0.0..=TEMPERATURE_MAX).contains(&self.temperature), "from 0 to 5"),
-            ("top_p", self.top_p, self.top_p > 0.0 && self.top_p <= 1.0, "above 0 and at most 1"),
-            ("min_p", self.min_p, (0.0..=1.0).contains(&self.min_p), "from 0 to 1"),
+            (
+                "temperature",
+                self.temperature,
+                (0.0..=TEMPERATURE_MAX).contains(&self.temperature),
+                "from 0 to 5",
+            ),
+            (
+                "top_p",
+                self.top_p,
+                self.top_p > 0.0 && self.top_p <= 1.0,
+                "above 0 and at most 1",
+            ),
+            (
+                "min_p",
+                self.min_p,
+                (0.0..=1.0).contains(&self.min_p),
+                "from 0 to 1",
+            ),
             (
                 "repeat_penalty",
                 self.repeat_penalty,
@@ -70,7 +85,11 @@ impl Sampling {
             ),
         ];
         match rules.into_iter().find(|(_, _, valid, _)| !valid) {
-            Some((name, value, _, expected)) => Err(InvalidSampling { name, value, expected }),
+            Some((name, value, _, expected)) => Err(InvalidSampling {
+                name,
+                value,
+                expected,
+            }),
             None => Ok(()),
         }
     }

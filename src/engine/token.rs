@@ -56,6 +56,10 @@ pub struct PromptMessage {
 impl PromptMessage {
     /// A message that was written, not generated.
     pub fn new(role: Role, text: impl Into<String>) -> Self {
-        PromptMessage { role, text: text.into(), tokens: None }
+        PromptMessage {
+            role,
+            text: text.into(),
+            tokens: None,
+        }
     }
 }

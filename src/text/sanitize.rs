@@ -46,6 +46,32 @@ fn drawn<'a>(text: &'a str, newline: &str) -> Cow<'a, str> {
     }
 }
 
+/// The text for a stream that may end on a terminal: what would steer one is a placeholder, everything else,
+/// emoji sequences and tabs too, stays as it is.
+#[must_use]
+pub fn neutral(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_dangerous) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(
+        text.chars()
+            .map(|c| {
+                if is_dangerous(c) {
+                    placeholder(c).unwrap_or(REPLACEMENT)
+                } else {
+                    c
+                }
+            })
+            .collect(),
+    )
+}
+
+/// Whether a terminal would obey the character or hide text by it. Newlines, tabs and what joins emoji are harmless.
+#[must_use]
+pub fn is_dangerous(c: char) -> bool {
+    !matches!(c, '\n' | '\t') && placeholder(c).is_some()
+}
+
 /// What stands for a character that a terminal would obey or hide; none for a harmless one.
 pub(super) fn placeholder(c: char) -> Option<char> {
     match c {

@@ -125,10 +125,11 @@ pub fn rule(buffer: &mut Buffer, area: Rect, style: Style) {
     }
 }
 
-/// Text from a place on, within the screen.
+/// Text from a place on, within the screen, in place of what was there.
 pub fn write_at(buffer: &mut Buffer, (x, y): (u16, u16), text: &str, style: Style) {
     if buffer.area.contains(Position { x, y }) {
-        buffer.set_stringn(x, y, text, usize::from(buffer.area.right() - x), style);
+        let room = usize::from(buffer.area.right() - x);
+        buffer.set_stringn(x, y, text, room, Style::reset().patch(style));
     }
 }
 

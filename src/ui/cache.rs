@@ -115,7 +115,7 @@ fn cells(app: &App, facts: &ModelFacts, width: usize) -> Vec<Line<'static>> {
     lines.push(map(app, used, mapped, width));
     let which = if mapped == size { "all" } else { "first" };
     let legend = format!(
-        "{which} {} cells: s system, u you, a model",
+        "{which} {}: s system, u you, a model",
         format::count(mapped)
     );
     lines.push(Line::styled(text::fit(&legend, width), app.palette.dim()));

@@ -2,6 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::Clear;
 
 use crate::app::App;
 use crate::app::layout::{Class, Layout};
@@ -59,6 +60,7 @@ pub fn draw_row(
             Span::styled("─┘", dim),
         ])
     };
+    frame.render_widget(Clear, layout.footer);
     put_lines(frame, layout.footer, [line]);
 }
 

@@ -29,7 +29,7 @@ pub fn lines(app: &App, width: usize) -> Vec<Line<'static>> {
     } else {
         lines.extend(ttft_parts(app));
     }
-    lines.extend([prefill(app, width), decode(app, width), gaps(app)]);
+    lines.extend([prefill(app, width), decode(app, width), gaps(app, width)]);
     lines
 }
 
@@ -153,10 +153,15 @@ fn rate_line(
     ])
 }
 
-fn gaps(app: &App) -> Line<'static> {
+fn gaps(app: &App, width: usize) -> Line<'static> {
     let said = app.meter.gaps().map_or(NONE.into(), |gaps| {
         let [p50, p95, p99] = [gaps.p50, gaps.p95, gaps.p99].map(format::bare_millis);
-        format!("p50 {p50} · p95 {p95} · p99 {p99} ms")
+        let roomy = format!("p50 {p50} · p95 {p95} · p99 {p99} ms");
+        if NAMES + text::width(&roomy) <= width {
+            roomy
+        } else {
+            format!("p50 {p50} p95 {p95} p99 {p99} ms")
+        }
     });
     Line::from(vec![
         Span::styled(left("gaps", NAMES), app.palette.dim()),

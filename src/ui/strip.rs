@@ -61,7 +61,29 @@ fn speed(app: &App, width: usize) -> Line<'static> {
             .gaps()
             .map(|gaps| format!("p95 {} ms", format::bare_millis(gaps.p95))),
     );
-    Line::raw(format!(" {}", join_fitting(&facts, width)))
+    let mut spans = vec![Span::raw(" ")];
+    spans.extend(labelled(app, &join_fitting(&facts, width)));
+    Line::from(spans)
+}
+
+/// Facts with the names before their values dimmed.
+fn labelled(app: &App, facts: &str) -> Vec<Span<'static>> {
+    let mut spans = Vec::new();
+    for fact in facts.split(DOT) {
+        if !spans.is_empty() {
+            spans.push(Span::styled(DOT, app.palette.dim()));
+        }
+        let named = fact
+            .split_once(' ')
+            .filter(|(name, _)| name.starts_with(char::is_alphabetic));
+        if let Some((name, value)) = named {
+            spans.push(Span::styled(format!("{name} "), app.palette.dim()));
+            spans.push(Span::styled(value.to_owned(), app.palette.strong()));
+        } else {
+            spans.push(Span::raw(fact.to_owned()));
+        }
+    }
+    spans
 }
 
 fn cells(app: &App, width: usize) -> Line<'static> {
@@ -79,16 +101,18 @@ fn cells(app: &App, width: usize) -> Line<'static> {
     // A sentence that does not fit is cut, not dropped.
     let said = if let Some(reason) = cache::why_reread(app) {
         facts.extend([percent, reason]);
-        text::fit(&facts.join(DOT), room)
+        vec![Span::raw(text::fit(&facts.join(DOT), room))]
     } else {
         facts.extend(cache::reuse(app));
         facts.push(percent);
-        join_fitting(&facts, room)
+        labelled(app, &join_fitting(&facts, room))
     };
-    Line::from(vec![
+    let mut spans = vec![
         Span::styled(" KV   ", app.palette.dim()),
         Span::styled(full, app.palette.accent()),
         Span::styled(rest, app.palette.dim()),
-        Span::raw(format!(" {said}")),
-    ])
+        Span::raw(" "),
+    ];
+    spans.extend(said);
+    Line::from(spans)
 }

@@ -119,7 +119,7 @@ fn happen(person: &mut Person, (what, one, two): (u8, u8, u8)) {
                 id: TokenId(1),
                 bytes: text.as_bytes().to_vec(),
                 text: text.to_owned(),
-                thinking: one.is_multiple_of(3),
+                thinking_len: usize::from(one) % 7,
                 probability: f32::from(two) / 255.0,
                 alternatives: Vec::new(),
                 at: platen::clock::Clock::now(&person.clock),
@@ -136,6 +136,7 @@ fn happen(person: &mut Person, (what, one, two): (u8, u8, u8)) {
                 id,
                 stop,
                 tail,
+                tail_thinking_len: usize::from(one) % 5,
                 tokens,
                 stats,
             });

@@ -204,6 +204,7 @@ fn text_held_back_until_the_end_belongs_to_the_reply() {
         id,
         stop: StopReason::Eog,
         tail: "Us".into(),
+        tail_thinking_len: 0,
         tokens,
         stats,
     });

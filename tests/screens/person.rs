@@ -228,7 +228,7 @@ impl Person {
         let token = self.sample(text, 0.7);
         let id = self.turn_id();
         let token = SampledToken {
-            thinking: true,
+            thinking_len: token.text.len(),
             ..token
         };
         self.hear(Event::Token { id, token });
@@ -255,7 +255,7 @@ impl Person {
             id,
             bytes: text.as_bytes().to_vec(),
             text: text.to_owned(),
-            thinking: false,
+            thinking_len: 0,
             probability: 0.81,
             alternatives: vec![
                 alternative(id, text, 0.81, 0.92),
@@ -282,6 +282,7 @@ impl Person {
             id,
             stop,
             tail: String::new(),
+            tail_thinking_len: 0,
             tokens,
             stats,
         });
@@ -418,6 +419,7 @@ pub fn model(name: &str) -> FoundModel {
         architecture: "llama".into(),
         quantization: "Q4_1".into(),
         source: "folder".into(),
+        problem: None,
     }
 }
 

@@ -1,0 +1,93 @@
+//! What a reply looks like without a screen: its text or its events on standard output, its numbers on standard
+//! error. Text comes from a model and goes to terminals, so it carries nothing that steers one.
+
+use std::io::{self, Write};
+
+use crate::cli::{Report, StatsFormat};
+use crate::engine::event::Event;
+use crate::engine::stats::TurnStats;
+use crate::text::sanitize;
+
+use super::headless::{Listener, notice};
+use super::output::json_line;
+
+/// Writes replies as they come.
+pub struct Printer<'a> {
+    out: &'a mut dyn Write,
+    report: Report,
+    ends_with_newline: bool,
+}
+
+impl<'a> Printer<'a> {
+    /// A printer onto `out`.
+    pub fn new(out: &'a mut dyn Write, report: Report) -> Self {
+        Printer {
+            out,
+            report,
+            ends_with_newline: true,
+        }
+    }
+
+    /// Ends a reply: a newline where it has none, and its numbers.
+    ///
+    /// # Errors
+    /// What it writes to is gone.
+    pub fn end_reply(&mut self, stats: &TurnStats) -> io::Result<()> {
+        if self.report.events.is_none() && !self.ends_with_newline {
+            self.out.write_all(b"\n")?;
+        }
+        self.ends_with_newline = true;
+        self.out.flush()?;
+        match self.report.stats {
+            StatsFormat::None => Ok(()),
+            StatsFormat::Text => writeln!(io::stderr(), "{}", line_for_people(stats)),
+            StatsFormat::Json => writeln!(io::stderr(), "{}", json_line(stats)?),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.ends_with_newline = text.ends_with('\n');
+        self.out.write_all(sanitize::neutral(text).as_bytes())?;
+        self.out.flush()
+    }
+}
+
+impl Listener for Printer<'_> {
+    fn on_event(&mut self, event: &Event) -> io::Result<()> {
+        if let Event::Notice { text } = event {
+            notice(text);
+        }
+        if self.report.events.is_some() {
+            let line = json_line(event)?;
+            writeln!(self.out, "{line}")?;
+            return self.out.flush();
+        }
+        match event {
+            Event::Token { token, .. } => self.text(&token.text),
+            Event::Finished { tail, .. } => self.text(tail),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The numbers of a turn in one line.
+#[must_use]
+pub fn line_for_people(stats: &TurnStats) -> String {
+    let rate = |rate: Option<f64>| rate.map_or("–".to_owned(), |rate| format!("{rate:.1}"));
+    let ttft = stats
+        .ttft_ms
+        .map_or("–".to_owned(), |ttft| format!("{ttft:.0}"));
+    format!(
+        "TTFT {ttft} ms · prefill {} tok/s ({} read, {} reused) · decode {} tok/s ({} tok) · cache {}/{}",
+        rate(stats.prefill_tok_s),
+        stats.read_tokens,
+        stats.reused_tokens,
+        rate(stats.decode_tok_s),
+        stats.generated_tokens,
+        stats.cache.used,
+        stats.cache.size,
+    )
+}

@@ -1,0 +1,297 @@
+//! The ledger: which tokens the cache holds, token by token, and whose they are. It is the engine's only idea of the
+//! cache; after every operation its length equals the context's own.
+
+use super::event::{CacheSpan, RereadReason};
+use super::token::{Role, TokenId};
+
+/// Whose a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Owner {
+    /// The message, counted from 0 in the prompt that put it there; `None` outside every message.
+    pub message: Option<usize>,
+    /// Who speaks in it.
+    pub role: Option<Role>,
+}
+
+/// A prompt's tokens, each with its owner.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnedTokens {
+    /// The tokens.
+    pub tokens: Vec<TokenId>,
+    /// One owner for each token.
+    pub owners: Vec<Owner>,
+}
+
+/// The tokens of one sequence of the cache.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    held: OwnedTokens,
+    /// Why the cache was emptied since the last prompt, where that was not asked for.
+    lost: Option<RereadReason>,
+}
+
+/// What to keep of the cache for a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Tokens to keep from the start; at least one token of the prompt is always left to read, since its logits
+    /// start the reply.
+    pub keep: usize,
+    /// Why earlier messages are read again, where they are.
+    pub reason: Option<RereadReason>,
+}
+
+impl Ledger {
+    /// How many tokens the cache holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.held.tokens.len()
+    }
+
+    /// Whether the cache is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.held.tokens.is_empty()
+    }
+
+    /// The tokens the cache holds.
+    #[must_use]
+    pub fn tokens(&self) -> &[TokenId] {
+        &self.held.tokens
+    }
+
+    /// Compares a prompt with what is held. `changed` names the first generated message that the template rendered
+    /// differently from what was generated.
+    #[must_use]
+    pub fn plan(&self, prompt: &OwnedTokens, changed: Option<usize>) -> Plan {
+        let common = self
+            .held
+            .tokens
+            .iter()
+            .zip(&prompt.tokens)
+            .take_while(|(held, wanted)| held == wanted)
+            .count();
+        let keep = common.min(prompt.tokens.len().saturating_sub(1));
+        let reason = if self.is_empty() {
+            self.lost.clone()
+        } else if common == self.len() {
+            None
+        } else {
+            diverged(prompt, common, changed)
+        };
+        Plan { keep, reason }
+    }
+
+    /// Notes that tokens were read at the end.
+    pub fn append(&mut self, tokens: &[TokenId], owners: &[Owner]) {
+        self.held.tokens.extend_from_slice(tokens);
+        self.held.owners.extend_from_slice(owners);
+        self.lost = None;
+    }
+
+    /// Notes that a generated token was read at the end.
+    pub fn append_generated(&mut self, token: TokenId, message: usize) {
+        self.append(
+            &[token],
+            &[Owner {
+                message: Some(message),
+                role: Some(Role::Assistant),
+            }],
+        );
+    }
+
+    /// Notes that the cache ends after `len` tokens.
+    pub fn truncate(&mut self, len: usize) {
+        self.held.tokens.truncate(len);
+        self.held.owners.truncate(len);
+    }
+
+    /// Notes that the cache was emptied because it was asked for.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+        self.lost = None;
+    }
+
+    /// Notes that the cache was emptied because it could not serve; the next plan says why.
+    pub fn lose(&mut self, reason: RereadReason) {
+        self.truncate(0);
+        self.lost = Some(reason);
+    }
+
+    /// The cells in order, by whose they are.
+    #[must_use]
+    pub fn spans(&self) -> Vec<CacheSpan> {
+        let mut spans: Vec<(Owner, CacheSpan)> = Vec::new();
+        for owner in &self.held.owners {
+            match spans.last_mut() {
+                Some((last, span)) if last == owner => span.tokens += 1,
+                _ => spans.push((
+                    *owner,
+                    CacheSpan {
+                        role: owner.role,
+                        tokens: 1,
+                    },
+                )),
+            }
+        }
+        spans.into_iter().map(|(_, span)| span).collect()
+    }
+}
+
+/// Why the prompt leaves what is held after `common` tokens: `None` where only the newest message is to be read.
+fn diverged(prompt: &OwnedTokens, common: usize, changed: Option<usize>) -> Option<RereadReason> {
+    let newest = prompt
+        .owners
+        .iter()
+        .filter_map(|owner| owner.message)
+        .max()?;
+    let message = prompt.owners.get(common)?.message?;
+    if message >= newest {
+        return None;
+    }
+    Some(match changed {
+        Some(changed) if changed <= message => RereadReason::TemplateChanged { message: changed },
+        _ => RereadReason::Edited { message },
+    })
+}
+
+/// How many tokens of `prompt` from `keep` on belong to messages before the newest one.
+#[must_use]
+pub fn old_tokens_after(prompt: &OwnedTokens, keep: usize) -> usize {
+    let newest = prompt.owners.iter().filter_map(|owner| owner.message).max();
+    prompt
+        .owners
+        .iter()
+        .skip(keep)
+        .filter(|owner| owner.message.is_some() && owner.message < newest)
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt(messages: &[(&[i32], Role)]) -> OwnedTokens {
+        let mut all = OwnedTokens::default();
+        for (at, (ids, role)) in messages.iter().enumerate() {
+            for id in *ids {
+                all.tokens.push(TokenId(*id));
+                all.owners.push(Owner {
+                    message: Some(at),
+                    role: Some(*role),
+                });
+            }
+        }
+        all
+    }
+
+    fn held(prompt: &OwnedTokens) -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.append(&prompt.tokens, &prompt.owners);
+        ledger
+    }
+
+    #[test]
+    fn an_append_keeps_everything() {
+        let ledger = held(&prompt(&[
+            (&[1, 2, 3], Role::User),
+            (&[4, 5], Role::Assistant),
+        ]));
+        let next = prompt(&[
+            (&[1, 2, 3], Role::User),
+            (&[4, 5, 9], Role::Assistant),
+            (&[6, 7], Role::User),
+        ]);
+        assert_eq!(
+            ledger.plan(&next, None),
+            Plan {
+                keep: 5,
+                reason: None
+            }
+        );
+    }
+
+    #[test]
+    fn a_prompt_that_is_held_whole_leaves_its_last_token_to_read() {
+        let same = prompt(&[(&[1, 2, 3], Role::User)]);
+        assert_eq!(
+            held(&same).plan(&same, None),
+            Plan {
+                keep: 2,
+                reason: None
+            }
+        );
+    }
+
+    #[test]
+    fn an_edit_names_the_message() {
+        let before = prompt(&[
+            (&[1, 2], Role::User),
+            (&[3; 30], Role::Assistant),
+            (&[5, 6], Role::User),
+        ]);
+        let after = prompt(&[
+            (&[1, 9], Role::User),
+            (&[3; 30], Role::Assistant),
+            (&[5, 6], Role::User),
+        ]);
+        assert_eq!(
+            held(&before).plan(&after, None),
+            Plan {
+                keep: 1,
+                reason: Some(RereadReason::Edited { message: 0 })
+            }
+        );
+    }
+
+    #[test]
+    fn a_message_that_the_template_changed_is_blamed() {
+        let before = prompt(&[(&[1], Role::User), (&[2, 3, 4], Role::Assistant)]);
+        let after = prompt(&[
+            (&[1], Role::User),
+            (&[2, 4], Role::Assistant),
+            (&[5], Role::User),
+        ]);
+        assert_eq!(
+            held(&before).plan(&after, Some(1)),
+            Plan {
+                keep: 2,
+                reason: Some(RereadReason::TemplateChanged { message: 1 })
+            }
+        );
+    }
+
+    #[test]
+    fn a_lost_cache_says_why_until_something_is_read() {
+        let all = prompt(&[(&[1, 2], Role::User)]);
+        let mut ledger = held(&all);
+        ledger.lose(RereadReason::DecodeFailed);
+        assert_eq!(
+            ledger.plan(&all, None).reason,
+            Some(RereadReason::DecodeFailed)
+        );
+        ledger.append(&all.tokens, &all.owners);
+        assert_eq!(ledger.plan(&all, None).reason, None);
+    }
+
+    #[test]
+    fn spans_follow_the_messages() {
+        let ledger = held(&prompt(&[
+            (&[1, 2], Role::System),
+            (&[3], Role::User),
+            (&[4], Role::User),
+        ]));
+        let spans: Vec<(Option<Role>, u32)> = ledger
+            .spans()
+            .into_iter()
+            .map(|span| (span.role, span.tokens))
+            .collect();
+        assert_eq!(
+            spans,
+            [
+                (Some(Role::System), 2),
+                (Some(Role::User), 1),
+                (Some(Role::User), 1)
+            ]
+        );
+    }
+}

@@ -1,0 +1,323 @@
+//! The engine thread's loop: commands in, events out, one model at a time.
+
+use std::collections::{HashSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use tokio::sync::{mpsc, watch};
+
+use super::command::{Command, GenerateRequest, RequestId};
+use super::event::{CacheSnapshot, EngineError, Event, Gauges, Phase, PromptToken, RereadReason};
+use super::inference::{DecodeError, Inference, Interrupt, Loader};
+use super::ledger::Ledger;
+use super::options::LoadOptions;
+use super::prompt::{Prompt, RenderOptions};
+use super::sampling::Sampling;
+use super::token::PromptMessage;
+use crate::clock::{Clock, Timestamp};
+
+/// The worker's ends of its channels.
+pub(super) struct Line {
+    pub inbox: Receiver<Command>,
+    pub events: mpsc::UnboundedSender<Event>,
+    pub gauges: watch::Sender<Gauges>,
+}
+
+/// The engine thread's state.
+pub(super) struct Worker {
+    pub(super) line: Line,
+    loader: Box<dyn Loader>,
+    pub(super) interrupt: Arc<Interrupt>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Commands that arrived during a reply and wait for its end.
+    waiting: VecDeque<Command>,
+    session: Option<Session>,
+}
+
+/// A loaded model with what it remembers.
+pub(super) struct Session {
+    pub model: Box<dyn Inference>,
+    pub ledger: Ledger,
+    /// Tokens read and the time it took, in seconds, since the model was loaded.
+    pub prefill_so_far: (u64, f64),
+    pub load_ms: f64,
+    /// The date that templates may name: that of the chat's first prompt, since a new date is a new prompt.
+    chat_time: jiff::civil::DateTime,
+    /// Notices already given; each is given once.
+    announced: HashSet<String>,
+}
+
+/// Whether the loop goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    GoOn,
+    End,
+}
+
+impl Worker {
+    pub(super) fn new(
+        line: Line,
+        loader: Box<dyn Loader>,
+        interrupt: Arc<Interrupt>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Worker {
+            line,
+            loader,
+            interrupt,
+            clock,
+            waiting: VecDeque::new(),
+            session: None,
+        }
+    }
+
+    /// Serves commands until told to end or until nobody can send any more.
+    pub(super) fn run(mut self) {
+        while let Some(command) = self.next_command() {
+            if self.serve(command) == Next::End {
+                break;
+            }
+        }
+        self.session = None;
+        self.emit(Event::Stopped);
+    }
+
+    fn next_command(&mut self) -> Option<Command> {
+        self.waiting
+            .pop_front()
+            .or_else(|| self.line.inbox.recv().ok())
+    }
+
+    fn serve(&mut self, command: Command) -> Next {
+        match command {
+            Command::Load { id, path, options } => self.load(id, &path, &options),
+            Command::Generate { id, request } => self.generate(id, request),
+            Command::Tokenize { id, messages } => self.tokenize(id, &messages),
+            // Nothing is being generated: the next request brings its own settings.
+            Command::SetSampling { .. } => {}
+            Command::Clear => self.forget(),
+            Command::Shutdown => return Next::End,
+        }
+        Next::GoOn
+    }
+
+    pub(super) fn emit(&self, event: Event) {
+        // A receiver that is gone means that the program is leaving; the loop ends by itself.
+        let _ = self.line.events.send(event);
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(super) fn gauge(&self, change: impl FnOnce(&mut Gauges)) {
+        self.line.gauges.send_modify(change);
+    }
+
+    pub(super) fn phase(&self, phase: Phase) {
+        self.gauge(|gauges| gauges.phase = phase);
+    }
+
+    /// Takes what has arrived since, keeps commands for later and returns the latest sampling asked for.
+    pub(super) fn live_sampling(&mut self) -> Option<Sampling> {
+        let mut latest = None;
+        loop {
+            match self.line.inbox.try_recv() {
+                Ok(Command::SetSampling { sampling }) => latest = Some(sampling),
+                Ok(Command::Shutdown) => {
+                    self.interrupt.cancel_through(u64::MAX);
+                    self.waiting.push_front(Command::Shutdown);
+                }
+                Ok(command) => self.waiting.push_back(command),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return latest,
+            }
+        }
+    }
+
+    fn load(&mut self, id: RequestId, path: &Path, options: &LoadOptions) {
+        if self.session.take().is_some() {
+            self.emit(Event::Cache {
+                cache: CacheSnapshot::default(),
+            });
+        }
+        self.interrupt.begin(id.0);
+        self.gauge(|gauges| {
+            *gauges = Gauges {
+                phase: Phase::Loading,
+                ..Gauges::default()
+            }
+        });
+        self.emit(Event::Loading { id, progress: 0.0 });
+        let began = self.now();
+        let events = self.line.events.clone();
+        let mut last_percent = 0;
+        let mut report = |progress: f32| {
+            #[expect(clippy::cast_possible_truncation, reason = "a percentage")]
+            let percent = (progress * 100.0) as i32;
+            if percent > last_percent {
+                last_percent = percent;
+                let _ = events.send(Event::Loading { id, progress });
+            }
+        };
+        let loaded = if self.interrupt.is_cancelled() {
+            Err(EngineError::new("loading was cancelled", ""))
+        } else {
+            self.loader
+                .load(path, options, &self.interrupt, &mut report)
+        };
+        self.phase(Phase::Idle);
+        let loaded = match loaded {
+            Err(_) if self.interrupt.is_cancelled() => {
+                let error = EngineError::new("Loading was stopped.", "Choose a model with /model.");
+                return self.emit(Event::Failed { id, error });
+            }
+            Err(error) => return self.emit(Event::Failed { id, error }),
+            Ok(loaded) => loaded,
+        };
+        let load = self.now().since(began);
+        let session = Session {
+            model: loaded.model,
+            ledger: Ledger::default(),
+            prefill_so_far: (0, 0.0),
+            load_ms: super::timer::millis(load),
+            chat_time: jiff::ZonedDateTime::now().datetime(),
+            announced: HashSet::new(),
+        };
+        self.emit(Event::Ready {
+            id,
+            facts: Box::new(session.model.facts().clone()),
+            load,
+        });
+        self.emit(Event::Cache {
+            cache: session.snapshot(),
+        });
+        for text in loaded.notices {
+            self.emit(Event::Notice { text });
+        }
+        self.session = Some(session);
+    }
+
+    fn forget(&mut self) {
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        session.model.clear();
+        session.ledger.clear();
+        session.chat_time = jiff::ZonedDateTime::now().datetime();
+        let cache = session.snapshot();
+        self.gauge(|gauges| gauges.cache_used = 0);
+        self.emit(Event::Cache { cache });
+    }
+
+    fn no_model() -> EngineError {
+        EngineError::new("No model is loaded.", "Choose one with /model.")
+    }
+
+    fn tokenize(&mut self, id: RequestId, messages: &[PromptMessage]) {
+        let Some(session) = &self.session else {
+            return self.emit(Event::Failed {
+                id,
+                error: Worker::no_model(),
+            });
+        };
+        let event = match session.prompt(messages) {
+            Ok(prompt) => {
+                let vocabulary = session.model.vocabulary();
+                let tokens = prompt.tokens.iter().map(|token| PromptToken {
+                    id: *token,
+                    text: String::from_utf8_lossy(&vocabulary.piece(*token)).into_owned(),
+                    control: vocabulary.is_control(*token),
+                });
+                Event::Prompt {
+                    id,
+                    tokens: tokens.collect(),
+                    text: prompt.text,
+                }
+            }
+            Err(error) => Event::Failed { id, error },
+        };
+        self.emit(event);
+    }
+
+    fn generate(&mut self, id: RequestId, request: GenerateRequest) {
+        self.interrupt.begin(id.0);
+        let Some(session) = self.session.take() else {
+            return self.emit(Event::Failed {
+                id,
+                error: Worker::no_model(),
+            });
+        };
+        let session = super::turn::run(self, session, id, request);
+        let cache = session.snapshot();
+        self.gauge(|gauges| {
+            gauges.phase = Phase::Idle;
+            gauges.cache_used = cache.used;
+        });
+        self.session = Some(session);
+        self.emit(Event::Cache { cache });
+    }
+}
+
+impl Session {
+    /// Renders and tokenises a conversation.
+    pub(super) fn prompt(&self, messages: &[PromptMessage]) -> Result<Prompt, EngineError> {
+        let options = RenderOptions::at(self.chat_time);
+        self.model
+            .prompts()
+            .build(messages, self.model.vocabulary(), &options)
+            .map_err(|error| {
+                EngineError::new(
+                    error.to_string(),
+                    "Change the message or the system prompt and send again.",
+                )
+            })
+    }
+
+    /// What the cache holds.
+    pub(super) fn snapshot(&self) -> CacheSnapshot {
+        let facts = self.model.facts();
+        let used = u32::try_from(self.ledger.len()).unwrap_or(u32::MAX);
+        CacheSnapshot {
+            used,
+            size: facts.context,
+            bytes: u64::from(used) * facts.kv_bytes_per_token,
+            capacity_bytes: facts.kv_capacity_bytes,
+            spans: self.ledger.spans(),
+        }
+    }
+
+    /// Whether a notice was not given yet; from now on it was.
+    pub(super) fn is_news(&mut self, notice: &str) -> bool {
+        self.announced.insert(notice.to_owned())
+    }
+
+    /// Brings the ledger in step with the context after a decode of what stands behind `start` failed; where the
+    /// context can't be trusted, empties both.
+    pub(super) fn resync(&mut self, start: usize, error: DecodeError) {
+        let held = self.model.len();
+        let untouched = match error {
+            DecodeError::Full | DecodeError::Invalid(_) => held == start,
+            DecodeError::Cancelled | DecodeError::Failed(_) => false,
+        };
+        if untouched || (self.can_roll_back() && held <= self.ledger.len()) {
+            self.ledger.truncate(held);
+        } else {
+            self.lose(RereadReason::DecodeFailed);
+        }
+    }
+
+    /// Empties the context and the ledger because they could not serve.
+    pub(super) fn lose(&mut self, reason: RereadReason) {
+        self.model.clear();
+        self.ledger.lose(reason);
+    }
+
+    fn can_roll_back(&self) -> bool {
+        use super::event::MemoryKind;
+        match self.model.facts().memory {
+            MemoryKind::Attention | MemoryKind::SlidingWindow { .. } => true,
+            MemoryKind::Recurrent | MemoryKind::Hybrid => false,
+        }
+    }
+}

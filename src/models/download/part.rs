@@ -1,0 +1,216 @@
+//! The unfinished file: locked while it is written, checked before it gets its name.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::{DownloadEvent, PullError, PullRequest, SourceError, Watch};
+
+/// `FILE.part`, with a lock on it and, beside it, the address and version that its bytes come from.
+pub(super) struct Part {
+    file: File,
+    path: PathBuf,
+    origin: PathBuf,
+    pub folder: PathBuf,
+    pub name: String,
+}
+
+/// What the bytes of an unfinished file come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub url: String,
+    /// A strong `ETag`.
+    pub etag: String,
+}
+
+impl Part {
+    /// Opens or creates the unfinished file and locks it.
+    pub fn open(folder: &Path, name: &str) -> Result<Part, PullError> {
+        let path = folder.join(format!("{name}.part"));
+        loop {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(PullError::io(&path))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(PullError::Busy { path }),
+                Err(TryLockError::Error(error)) => return Err(PullError::Io { path, error }),
+            }
+            // Another process may have renamed or removed the file between opening and locking.
+            let locked = file.metadata().map_err(PullError::io(&path))?;
+            let named = std::fs::symlink_metadata(&path);
+            if named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino())) {
+                let origin = folder.join(format!("{name}.part.origin"));
+                return Ok(Part {
+                    file,
+                    path,
+                    origin,
+                    folder: folder.to_owned(),
+                    name: name.to_owned(),
+                });
+            }
+        }
+    }
+
+    /// The bytes that are there.
+    pub fn len(&self) -> Result<u64, PullError> {
+        Ok(self
+            .file
+            .metadata()
+            .map_err(PullError::io(&self.path))?
+            .len())
+    }
+
+    /// Empties the file.
+    pub fn restart(&mut self) -> Result<(), PullError> {
+        let _ = std::fs::remove_file(&self.origin);
+        self.file.set_len(0).map_err(PullError::io(&self.path))?;
+        self.file.rewind().map_err(PullError::io(&self.path))
+    }
+
+    /// Puts the next write behind the last byte.
+    pub fn seek_to_end(&mut self) -> Result<(), PullError> {
+        self.file
+            .seek(SeekFrom::End(0))
+            .map_err(PullError::io(&self.path))?;
+        Ok(())
+    }
+
+    /// Writes at the current place.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), PullError> {
+        self.file
+            .write_all(bytes)
+            .map_err(PullError::io(&self.path))
+    }
+
+    /// What the bytes come from, where that is known.
+    pub fn origin(&self) -> Option<Origin> {
+        let text = std::fs::read_to_string(&self.origin).ok()?;
+        let (url, etag) = text.split_once('\n')?;
+        Some(Origin {
+            url: url.to_owned(),
+            etag: etag.to_owned(),
+        })
+    }
+
+    /// Notes what the bytes come from.
+    pub fn set_origin(&self, origin: &Origin) -> Result<(), PullError> {
+        std::fs::write(&self.origin, format!("{}\n{}", origin.url, origin.etag))
+            .map_err(PullError::io(&self.origin))
+    }
+
+    /// Checks what has arrived against what was asked for; wrong bytes are thrown away.
+    pub fn verify(&mut self, request: &PullRequest, watch: &mut Watch) -> Result<(), SourceError> {
+        let checked = self.wrong(request, watch)?;
+        if let Some(reason) = checked {
+            self.restart()?;
+            return Err(SourceError::Unusable(reason));
+        }
+        Ok(())
+    }
+
+    fn wrong(
+        &mut self,
+        request: &PullRequest,
+        watch: &mut Watch,
+    ) -> Result<Option<String>, PullError> {
+        let bytes = self.len()?;
+        if let Some(expected) = request.bytes.filter(|&expected| expected != bytes) {
+            return Ok(Some(format!("it sent {bytes} bytes instead of {expected}")));
+        }
+        self.file.rewind().map_err(PullError::io(&self.path))?;
+        let mut magic = Vec::new();
+        Read::by_ref(&mut self.file)
+            .take(4)
+            .read_to_end(&mut magic)
+            .map_err(PullError::io(&self.path))?;
+        if magic != b"GGUF" {
+            return Ok(Some("what it sent is no GGUF file".to_owned()));
+        }
+        let Some(expected) = &request.sha256 else {
+            return Ok(None);
+        };
+        let found = sha256(&self.file, &self.path, watch)?;
+        Ok((found != *expected).then(|| format!("the checksum is {found} instead of {expected}")))
+    }
+
+    /// Gives the file its name.
+    pub fn finish(self, target: &Path) -> Result<PathBuf, PullError> {
+        self.file.sync_all().map_err(PullError::io(&self.path))?;
+        std::fs::rename(&self.path, target).map_err(PullError::io(target))?;
+        let _ = std::fs::remove_file(&self.origin);
+        if let Ok(folder) = File::open(&self.folder) {
+            let _ = folder.sync_all();
+        }
+        Ok(target.to_owned())
+    }
+
+    /// Removes the file.
+    pub fn discard(self) {
+        let _ = std::fs::remove_file(&self.origin);
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// Removes the file where nothing is in it.
+    pub fn discard_if_empty(self) {
+        if self.len().is_ok_and(|len| len == 0) {
+            self.discard();
+        }
+    }
+}
+
+/// Whether the file is there already, whole and right.
+pub(super) fn is_in_place(
+    target: &Path,
+    request: &PullRequest,
+    watch: &mut Watch,
+) -> Result<bool, PullError> {
+    let Ok(about) = std::fs::metadata(target) else {
+        return Ok(false);
+    };
+    let occupied = |reason: String| PullError::Occupied {
+        path: target.to_owned(),
+        reason,
+    };
+    if let Some(bytes) = request.bytes.filter(|&bytes| bytes != about.len()) {
+        return Err(occupied(format!(
+            "it has {} bytes instead of {bytes}",
+            about.len()
+        )));
+    }
+    if let Some(expected) = &request.sha256 {
+        let file = File::open(target).map_err(PullError::io(target))?;
+        if sha256(&file, target, watch)? != *expected {
+            return Err(occupied("its checksum differs".to_owned()));
+        }
+    }
+    Ok(true)
+}
+
+/// The SHA-256 of a whole file, in hexadecimal.
+fn sha256(mut file: &File, path: &Path, watch: &mut Watch) -> Result<String, PullError> {
+    watch.event(DownloadEvent::Verifying);
+    file.rewind().map_err(PullError::io(path))?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        watch.check()?;
+        match file.read(&mut buffer).map_err(PullError::io(path))? {
+            0 => break,
+            count => hasher.update(&buffer[..count]),
+        }
+    }
+    let mut text = String::with_capacity(64);
+    for byte in hasher.finalize() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}

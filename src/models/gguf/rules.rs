@@ -1,0 +1,202 @@
+//! What a header may say: llama.cpp's own rules, many of which it enforces by aborting the process.
+
+use std::collections::BTreeMap;
+
+use super::error::{GgufFault, at_most, invalid};
+use super::tensor::TensorInfo;
+use super::value::{Array, Value, ValueType};
+
+/// Largest alignment accepted, in bytes.
+const MOST_ALIGNMENT: u64 = 1 << 20;
+/// `LLAMA_MAX_LAYERS`.
+const MOST_BLOCKS: u64 = 512;
+/// `LLAMA_MAX_EXPERTS`.
+const MOST_EXPERTS: u64 = 1024;
+
+/// Checks the metadata.
+pub(super) fn metadata(metadata: &BTreeMap<String, Value>) -> Result<(), GgufFault> {
+    let architecture = metadata
+        .get("general.architecture")
+        .and_then(Value::as_str)
+        .filter(|name| !name.is_empty())
+        .ok_or(GgufFault::Missing {
+            key: "general.architecture",
+        })?;
+    let whole_number = |name: &str| -> Result<Option<u64>, GgufFault> {
+        let key = format!("{architecture}.{name}");
+        match metadata.get(&key) {
+            None | Some(Value::Array(_)) => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(number) => Ok(Some(number)),
+                None => Err(invalid(&format!("'{key}'"), value, "a whole number")),
+            },
+        }
+    };
+    if let Some(blocks) = whole_number("block_count")? {
+        let field = format!("'{architecture}.block_count'");
+        if blocks == 0 {
+            return Err(invalid(&field, 0, "at least 1"));
+        }
+        at_most(&field, blocks, MOST_BLOCKS)?;
+    }
+    if let Some(drafts) = whole_number("nextn_predict_layers")? {
+        let blocks = whole_number("block_count")?.unwrap_or(0);
+        at_most(
+            &format!("'{architecture}.nextn_predict_layers'"),
+            drafts,
+            blocks,
+        )?;
+    }
+    experts_of(architecture, metadata, whole_number)?;
+    let key = format!("{architecture}.rope.scaling.type");
+    if let Some(scaling) = metadata.get(&key) {
+        const KNOWN: [&str; 4] = ["none", "linear", "yarn", "longrope"];
+        if !scaling.as_str().is_some_and(|name| KNOWN.contains(&name)) {
+            return Err(invalid(
+                &format!("'{key}'"),
+                scaling,
+                "none, linear, yarn or longrope",
+            ));
+        }
+    }
+    vocabulary(metadata)
+}
+
+/// The rules that llama.cpp asserts on loading.
+fn experts_of(
+    architecture: &str,
+    metadata: &BTreeMap<String, Value>,
+    whole_number: impl Fn(&str) -> Result<Option<u64>, GgufFault>,
+) -> Result<(), GgufFault> {
+    let field = |name: &str| format!("'{architecture}.{name}'");
+    let experts = whole_number("expert_count")?.unwrap_or(0);
+    at_most(&field("expert_count"), experts, MOST_EXPERTS)?;
+    if architecture.starts_with("hunyuan") && experts <= 1 {
+        return Ok(());
+    }
+    let per_layer = metadata
+        .get(&format!("{architecture}.expert_used_count"))
+        .and_then(Value::as_array);
+    let used = match per_layer.and_then(|array| array.items.as_ref()) {
+        Some(items) => items.iter().filter_map(Value::as_u64).max().unwrap_or(0),
+        None => whole_number("expert_used_count")?.unwrap_or(0),
+    };
+    at_most(&field("expert_used_count"), used, experts)?;
+    if experts > 0 && used == 0 {
+        return Err(invalid(
+            &field("expert_used_count"),
+            used,
+            &format!("a number from 1 to {experts}"),
+        ));
+    }
+    let groups = whole_number("expert_group_count")?.unwrap_or(0);
+    at_most(
+        &field("expert_group_count"),
+        groups,
+        experts.saturating_sub(1),
+    )?;
+    if groups > 1 {
+        if experts % groups != 0 {
+            return Err(invalid(
+                &field("expert_group_count"),
+                groups,
+                &format!("a divisor of {experts}"),
+            ));
+        }
+        let used = whole_number("expert_group_used_count")?.unwrap_or(0);
+        if used == 0 || used >= groups {
+            let expected = format!("a number from 1 to {}", groups - 1);
+            return Err(invalid(&field("expert_group_used_count"), used, &expected));
+        }
+    }
+    Ok(())
+}
+
+/// llama.cpp reads scores and token types as plain memory, as many as there are tokens.
+fn vocabulary(metadata: &BTreeMap<String, Value>) -> Result<(), GgufFault> {
+    let Some(tokens) = metadata.get("tokenizer.ggml.tokens") else {
+        return Ok(());
+    };
+    let Some(Array {
+        element: ValueType::String,
+        len,
+        ..
+    }) = tokens.as_array()
+    else {
+        return Err(invalid(
+            "'tokenizer.ggml.tokens'",
+            tokens,
+            "an array of strings",
+        ));
+    };
+    let columns: [(&str, &[ValueType]); 2] = [
+        ("tokenizer.ggml.scores", &[ValueType::F32, ValueType::I32]),
+        ("tokenizer.ggml.token_type", &[ValueType::I32]),
+    ];
+    for (key, types) in columns {
+        let Some(value) = metadata.get(key) else {
+            continue;
+        };
+        let field = format!("'{key}'");
+        let expected = format!("an array of {len} or more {}", types[0].name());
+        let array = value
+            .as_array()
+            .ok_or_else(|| invalid(&field, value, &expected))?;
+        if !types.contains(&array.element) || array.len < *len {
+            let found = format!("an array of {} {}", array.len, array.element.name());
+            return Err(invalid(&field, found, &expected));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the tensors of a file of `size` bytes whose header ends at byte `header_end`.
+pub(super) fn tensors(
+    tensors: &[TensorInfo],
+    metadata: &BTreeMap<String, Value>,
+    (header_end, size): (u64, u64),
+) -> Result<(), GgufFault> {
+    let alignment = metadata
+        .get("general.alignment")
+        .and_then(Value::as_u64)
+        .unwrap_or(32);
+    at_most("'general.alignment'", alignment, MOST_ALIGNMENT)?;
+    if !alignment.is_power_of_two() || !alignment.is_multiple_of(8) {
+        return Err(invalid(
+            "'general.alignment'",
+            alignment,
+            "a power of two from 8",
+        ));
+    }
+    let mut names: Vec<&str> = tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(GgufFault::Duplicate {
+            what: "tensor",
+            name: pair[0].to_owned(),
+        });
+    }
+    let data = header_end.next_multiple_of(alignment);
+    // llama.cpp takes tensors that follow each other without a gap, and no others.
+    let mut expected = 0_u64;
+    for tensor in tensors {
+        let field = format!("the offset of '{}'", tensor.name);
+        if tensor.offset != expected {
+            return Err(invalid(&field, tensor.offset, &expected.to_string()));
+        }
+        let end = tensor
+            .offset
+            .checked_add(tensor.bytes)
+            .and_then(|end| end.checked_add(data));
+        let end = end.ok_or_else(|| invalid(&field, tensor.offset, "a smaller number"))?;
+        if end > size {
+            return Err(GgufFault::Truncated {
+                field: format!("the tensor '{}'", tensor.name),
+                need: end,
+                have: size,
+            });
+        }
+        expected = (tensor.offset + tensor.bytes).next_multiple_of(alignment);
+    }
+    Ok(())
+}
