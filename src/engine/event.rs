@@ -150,6 +150,10 @@ pub struct PrefillProgress {
     pub to_read_tokens: u32,
     /// Time since the first prefill call.
     pub elapsed: Duration,
+    /// From submitting to the engine taking it up.
+    pub queue: Duration,
+    /// Rendering the template and tokenising.
+    pub template: Duration,
     /// Why tokens are read that were in the cache or could have been.
     pub reread: Option<Reread>,
 }

@@ -1,22 +1,24 @@
 //! The real engine room: a GGUF file on this machine, run by llama.cpp.
 
+mod facts;
+mod machine;
+mod vocabulary;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use super::event::{EngineError, MemoryKind, ModelFacts};
+use super::event::{EngineError, ModelFacts};
 use super::inference::{DecodeError, Inference, Interrupt, Loaded, Loader, Logits, Truncation};
 use super::options::{DEFAULT_CONTEXT, LoadOptions};
-use super::prompt::{
-    ChatTemplate, ModelIdentity, PromptBuilder, SpecialKind, SpecialToken, SpecialTokens,
-    TokenizeError, Vocabulary,
-};
-use super::sampling::{Sampling, SamplingPatch};
+use super::prompt::{ChatTemplate, ModelIdentity, PromptBuilder, Vocabulary};
 use super::token::TokenId;
 use crate::llama::context::{Context, ContextError, ContextParams};
 use crate::llama::model::{Model, ModelError, ModelParams};
-use crate::llama::vocab;
-use crate::models::estimate::{KvLayout, WindowCache};
+use crate::models::estimate::KvLayout;
 use crate::models::gguf::GgufFile;
+use facts::facts;
+use machine::{check_memory, default_threads};
+use vocabulary::LocalVocabulary;
 
 /// Most tokens handed to one decode call, where nothing else is asked for.
 const DEFAULT_BATCH: u32 = 512;
@@ -140,183 +142,6 @@ fn context_params(model: &Model, options: &LoadOptions) -> Result<ContextParams,
     })
 }
 
-/// The cores this process may use. Two hardware threads of one core share its arithmetic, so only one of them counts.
-fn default_threads() -> u32 {
-    let available = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let siblings = threads_a_core().max(1);
-    u32::try_from((available / siblings).max(1)).unwrap_or(1)
-}
-
-#[cfg(target_os = "linux")]
-fn threads_a_core() -> usize {
-    let path = "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list";
-    let list = std::fs::read_to_string(path).unwrap_or_default();
-    list.trim()
-        .split(',')
-        .map(|range| match range.split_once('-') {
-            Some((first, last)) => match (first.parse::<usize>(), last.parse::<usize>()) {
-                (Ok(first), Ok(last)) => last.saturating_sub(first) + 1,
-                _ => 1,
-            },
-            None => 1,
-        })
-        .sum()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn threads_a_core() -> usize {
-    1
-}
-
-fn check_memory(layout: &KvLayout, params: &ContextParams) -> Result<(), EngineError> {
-    let needed = layout.capacity_bytes(
-        u64::from(params.context),
-        (params.type_k, params.type_v),
-        WindowCache::Full,
-    );
-    let Some(free) = available_memory() else {
-        return Ok(());
-    };
-    if needed <= free {
-        return Ok(());
-    }
-    let per_token = layout.bytes_per_token(params.type_k, params.type_v).max(1);
-    let fits = free.saturating_sub(layout.state_bytes()) / per_token / 256 * 256;
-    Err(EngineError::new(
-        format!(
-            "A context of {} tokens needs {} MiB for its cache; {} MiB are free.",
-            params.context,
-            needed >> 20,
-            free >> 20
-        ),
-        format!("Use --ctx {fits} or less, or a smaller --kv-type-k and --kv-type-v."),
-    ))
-}
-
-/// Bytes that can be had without swapping, where the system tells.
-fn available_memory() -> Option<u64> {
-    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info
-        .lines()
-        .find(|line| line.starts_with("MemAvailable:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib << 10)
-}
-
-fn facts(
-    file: &GgufFile,
-    layout: Option<&KvLayout>,
-    context: &Context,
-    options: &LoadOptions,
-) -> ModelFacts {
-    let (model, params) = (context.model(), context.params());
-    let path = model.path().to_owned();
-    let stem = path
-        .file_stem()
-        .map(|stem| stem.to_string_lossy().into_owned());
-    let memory = if model.is_hybrid() {
-        MemoryKind::Hybrid
-    } else if model.is_recurrent() {
-        MemoryKind::Recurrent
-    } else if model.sliding_window() > 0 {
-        MemoryKind::SlidingWindow {
-            window: model.sliding_window(),
-        }
-    } else {
-        MemoryKind::Attention
-    };
-    let context_len = u64::from(params.context);
-    ModelFacts {
-        name: file
-            .name()
-            .map(str::to_owned)
-            .or(stem)
-            .unwrap_or_else(|| "model".to_owned()),
-        architecture: file.architecture().to_owned(),
-        quantization: file.quantization(),
-        parameters: model.parameters(),
-        model_bytes: model.bytes(),
-        layers: model.layers(),
-        vocab: model.vocab_size(),
-        context_train: model.context_train(),
-        context: params.context,
-        batch: params.batch,
-        ubatch: params.ubatch,
-        threads_prefill: params.threads_prefill,
-        threads_decode: params.threads_decode,
-        type_k: params.type_k,
-        type_v: params.type_v,
-        flash_attention: options.flash_attention,
-        memory,
-        kv_bytes_per_token: layout.map_or(0, |layout| {
-            layout.bytes_per_token(params.type_k, params.type_v)
-        }),
-        kv_capacity_bytes: layout.map_or(0, |layout| {
-            layout.capacity_bytes(
-                context_len,
-                (params.type_k, params.type_v),
-                WindowCache::Full,
-            )
-        }),
-        template: super::event::TemplateSource::Model,
-        recommended: recommended(file),
-        path,
-    }
-}
-
-/// The sampling that the model's makers recommend in its metadata; values out of their limits are left out.
-fn recommended(file: &GgufFile) -> SamplingPatch {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a sampling value has few digits"
-    )]
-    let number = |key: &str| {
-        file.f64(&format!("general.sampling.{key}"))
-            .map(|value| value as f32)
-    };
-    let whole = |key: &str| {
-        file.u64(&format!("general.sampling.{key}"))
-            .and_then(|value| u32::try_from(value).ok())
-    };
-    let each = [
-        SamplingPatch {
-            temperature: number("temp"),
-            ..SamplingPatch::default()
-        },
-        SamplingPatch {
-            top_k: whole("top_k"),
-            ..SamplingPatch::default()
-        },
-        SamplingPatch {
-            top_p: number("top_p"),
-            ..SamplingPatch::default()
-        },
-        SamplingPatch {
-            min_p: number("min_p"),
-            ..SamplingPatch::default()
-        },
-        SamplingPatch {
-            repeat_penalty: number("penalty_repeat"),
-            ..SamplingPatch::default()
-        },
-        SamplingPatch {
-            repeat_last_n: whole("penalty_last_n"),
-            ..SamplingPatch::default()
-        },
-    ];
-    each.into_iter()
-        .filter(|patch| Sampling::default().patched(patch).validate().is_ok())
-        .fold(SamplingPatch::default(), |all, one| SamplingPatch {
-            temperature: one.temperature.or(all.temperature),
-            top_k: one.top_k.or(all.top_k),
-            top_p: one.top_p.or(all.top_p),
-            min_p: one.min_p.or(all.min_p),
-            repeat_penalty: one.repeat_penalty.or(all.repeat_penalty),
-            repeat_last_n: one.repeat_last_n.or(all.repeat_last_n),
-            seed: None,
-        })
-}
-
 /// A model with its one context.
 struct LocalModel {
     // Dropped in this order: the context before the vocabulary's handle on the model.
@@ -365,93 +190,5 @@ impl Inference for LocalModel {
 
     fn clear(&mut self) {
         self.context.clear();
-    }
-}
-
-/// A model's vocabulary with its special tokens looked up once.
-struct LocalVocabulary {
-    model: Arc<Model>,
-    specials: Vec<SpecialToken>,
-    space_prefix: bool,
-}
-
-impl LocalVocabulary {
-    fn of(model: Arc<Model>) -> Self {
-        let ids = (0..model.vocab_size()).map(|id| TokenId(id.cast_signed()));
-        let specials = ids
-            .filter_map(|id| {
-                let kind = match model.special_kind(id)? {
-                    vocab::SpecialKind::Control => SpecialKind::Control,
-                    vocab::SpecialKind::Unknown => SpecialKind::Unknown,
-                    vocab::SpecialKind::UserDefined => SpecialKind::UserDefined,
-                };
-                Some(SpecialToken {
-                    id,
-                    text: model.entry(id),
-                    kind,
-                    ends_generation: model.is_eog(id),
-                })
-            })
-            .collect();
-        LocalVocabulary {
-            specials,
-            space_prefix: model.adds_space_prefix(),
-            model,
-        }
-    }
-}
-
-impl Vocabulary for LocalVocabulary {
-    fn tokenize(&self, text: &str, special: SpecialTokens) -> Result<Vec<TokenId>, TokenizeError> {
-        let specials = match special {
-            SpecialTokens::Parse => vocab::Specials::Parse,
-            SpecialTokens::AsText => vocab::Specials::AsText,
-        };
-        self.model
-            .tokenize(text, specials)
-            .map_err(|error| TokenizeError {
-                bytes: text.len(),
-                reason: error.to_string(),
-            })
-    }
-
-    fn piece(&self, id: TokenId) -> Vec<u8> {
-        match self.model.special_kind(id) {
-            Some(vocab::SpecialKind::Control | vocab::SpecialKind::Unknown) => {
-                self.model.entry(id).into_bytes()
-            }
-            Some(vocab::SpecialKind::UserDefined) | None => self.model.piece(id),
-        }
-    }
-
-    fn is_control(&self, id: TokenId) -> bool {
-        matches!(
-            self.model.special_kind(id),
-            Some(vocab::SpecialKind::Control | vocab::SpecialKind::Unknown)
-        )
-    }
-
-    fn is_eog(&self, id: TokenId) -> bool {
-        self.model.is_eog(id)
-    }
-
-    fn specials(&self) -> &[SpecialToken] {
-        &self.specials
-    }
-
-    fn add_bos(&self) -> bool {
-        self.model.adds_bos()
-    }
-
-    fn bos(&self) -> Option<TokenId> {
-        self.model.bos()
-    }
-
-    fn eos(&self) -> Option<TokenId> {
-        self.model.eos()
-    }
-
-    fn space_prefix(&self) -> bool {
-        self.space_prefix
     }
 }

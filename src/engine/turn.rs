@@ -1,6 +1,8 @@
 //! One turn: the prompt is rendered, compared with the ledger, the rest is read in chunks, and tokens are sampled
 //! until something ends the reply.
 
+mod figures;
+
 use super::command::{GenerateRequest, RequestId};
 use super::event::{
     Alternative, EngineError, Event, Phase, PrefillProgress, Reread, RereadReason, SampledToken,
@@ -9,9 +11,8 @@ use super::event::{
 use super::inference::{DecodeError, Logits, Truncation};
 use super::ledger::{OwnedTokens, Owner, old_tokens_after};
 use super::prompt::{Prompt, Vocabulary};
-use super::stats::{CacheStats, SamplingStats, Threads, TurnStats};
 use super::stream::{Pushed, ReplyStream};
-use super::timer::{Sampled, TurnTimer, millis};
+use super::timer::{Sampled, TurnTimer};
 use super::token::{TokenId, TokenRun};
 use super::worker::{Session, Worker};
 use crate::llama::sampler::{Choice, Sampler};
@@ -135,6 +136,8 @@ impl Turn<'_> {
             read_tokens: 0,
             to_read_tokens: count(total - plan.keep),
             elapsed: std::time::Duration::ZERO,
+            queue: self.timer.queue(),
+            template: self.timer.template(),
             reread: reread.filter(|reread| reread.tokens > 0),
         };
         self.worker.phase(Phase::Prefill);
@@ -337,58 +340,6 @@ impl Turn<'_> {
             && self.session.model.truncate(wanted) == Truncation::Done
         {
             self.session.ledger.truncate(wanted);
-        }
-    }
-
-    fn stats(&self, stop: StopReason, sampler: &Sampler) -> TurnStats {
-        let facts = self.session.model.facts();
-        let cache = self.session.snapshot();
-        let (tokens, seconds) = self.session.prefill_so_far;
-        TurnStats {
-            model: facts.name.clone(),
-            prompt_tokens: self.prefill.prompt_tokens,
-            reused_tokens: self.prefill.reused_tokens,
-            read_tokens: self.timer.read_tokens(),
-            read_ahead_tokens: 0,
-            reread_reason: self
-                .prefill
-                .reread
-                .as_ref()
-                .map(|reread| reread.reason.clone()),
-            reread_tokens: self
-                .prefill
-                .reread
-                .as_ref()
-                .map_or(0, |reread| reread.tokens),
-            generated_tokens: self.timer.generated(),
-            stop,
-            load_ms: self.session.load_ms,
-            ttft_ms: self.timer.ttft().map(millis),
-            queue_ms: millis(self.timer.queue()),
-            template_ms: millis(self.timer.template()),
-            prefill_ms: millis(self.timer.prefill()),
-            first_sample_ms: self.timer.first_sample().map(millis),
-            prefill_tok_s: self.timer.prefill_rate(),
-            decode_tok_s: self.timer.decode_rate(),
-            gap_ms: self.timer.gaps(),
-            saved_ms: (tokens > 0)
-                .then(|| f64::from(self.prefill.reused_tokens) * seconds / tokens as f64 * 1_000.0),
-            cache: CacheStats {
-                used: cache.used,
-                size: cache.size,
-                bytes: cache.bytes,
-                capacity_bytes: cache.capacity_bytes,
-                type_k: facts.type_k,
-                type_v: facts.type_v,
-            },
-            threads: Threads {
-                prefill: facts.threads_prefill,
-                decode: facts.threads_decode,
-            },
-            sampling: SamplingStats {
-                temperature: sampler.settings().temperature,
-                seed: sampler.seed(),
-            },
         }
     }
 }

@@ -1,6 +1,9 @@
 //! A context: the KV cache (or the recurrent state) and what computes on it. Positions, sequence ids, token ids and
 //! batch sizes are checked here, since llama.cpp aborts on most of them.
 
+mod batch;
+mod params;
+
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,64 +13,14 @@ use llama_cpp_sys_2 as sys;
 use super::interrupt::Interrupt;
 use super::log;
 use super::model::{Model, last_problem};
-use crate::engine::options::{FlashAttention, KvType};
+use crate::engine::options::FlashAttention;
 use crate::engine::token::TokenId;
+use batch::Batch;
+pub use params::{ContextError, ContextParams, LARGEST_CONTEXT, MOST_THREADS};
+use params::{check, ggml_type};
 
 /// llama.cpp has no lock of its own around making contexts of one model.
 static CREATION: Mutex<()> = Mutex::new(());
-
-/// The largest context that is asked of llama.cpp, in tokens; beyond it building the cell tables alone takes
-/// minutes.
-pub const LARGEST_CONTEXT: u32 = 1 << 24;
-
-/// What a context is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ContextParams {
-    /// Tokens it holds, over all sequences.
-    pub context: u32,
-    /// Most tokens a decode call takes.
-    pub batch: u32,
-    /// Most tokens computed at once.
-    pub ubatch: u32,
-    /// Most sequences.
-    pub sequences: u32,
-    /// Threads for one token at a time.
-    pub threads_decode: u32,
-    /// Threads for many at once.
-    pub threads_prefill: u32,
-    /// Element type of K.
-    pub type_k: KvType,
-    /// Element type of V.
-    pub type_v: KvType,
-    /// Flash attention.
-    pub flash_attention: FlashAttention,
-}
-
-/// Why a context could not be made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ContextError {
-    /// A number out of its limits.
-    #[error("{name} is {value}; it must be {expected}")]
-    Limit {
-        /// Which number.
-        name: &'static str,
-        /// The value.
-        value: u32,
-        /// What is allowed.
-        expected: &'static str,
-    },
-    /// A quantised V cache works with flash attention alone.
-    #[error("a {0} V cache needs flash attention; turn it on or use f16")]
-    NeedsFlashAttention(KvType),
-    /// llama.cpp refused.
-    #[error("llama.cpp could not make a context of {context} tokens: {reason}")]
-    Refused {
-        /// The size asked for.
-        context: u32,
-        /// Its own words, from its log.
-        reason: String,
-    },
-}
 
 /// Why a decode failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -108,52 +61,6 @@ pub enum Truncation {
 /// A sequence within a context: checked against the context it was made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeqId(pub(super) i32);
-
-/// The arrays of a batch, as long as the context allows, so that nothing can be written past their end.
-#[derive(Debug)]
-struct Batch {
-    tokens: Vec<i32>,
-    positions: Vec<i32>,
-    counts: Vec<i32>,
-    sequence: Box<i32>,
-    sequence_ptrs: Vec<*mut i32>,
-    logits: Vec<i8>,
-}
-
-impl Batch {
-    fn fill(&mut self, tokens: &[TokenId], start: i32, seq: SeqId, logits: Logits) {
-        let len = tokens.len();
-        self.tokens.clear();
-        self.tokens.extend(tokens.iter().map(|token| token.0));
-        self.positions.clear();
-        self.positions.extend((start..).take(len));
-        self.counts.clear();
-        self.counts.resize(len, 1);
-        *self.sequence = seq.0;
-        let pointer: *mut i32 = &raw mut *self.sequence;
-        self.sequence_ptrs.clear();
-        self.sequence_ptrs.resize(len, pointer);
-        self.logits.clear();
-        self.logits.resize(len, 0);
-        if logits == Logits::Last
-            && let Some(last) = self.logits.last_mut()
-        {
-            *last = 1;
-        }
-    }
-
-    fn as_raw(&mut self) -> sys::llama_batch {
-        sys::llama_batch {
-            n_tokens: i32::try_from(self.tokens.len()).unwrap_or(0),
-            token: self.tokens.as_mut_ptr(),
-            embd: std::ptr::null_mut(),
-            pos: self.positions.as_mut_ptr(),
-            n_seq_id: self.counts.as_mut_ptr(),
-            seq_id: self.sequence_ptrs.as_mut_ptr(),
-            logits: self.logits.as_mut_ptr(),
-        }
-    }
-}
 
 /// A context of one model.
 #[derive(Debug)]
@@ -223,17 +130,9 @@ impl Context {
                 sys::llama_n_ubatch(raw.as_ptr()),
             )
         };
-        let capacity = batch as usize;
         Ok(Context {
             raw,
-            batch: Batch {
-                tokens: Vec::with_capacity(capacity),
-                positions: Vec::with_capacity(capacity),
-                counts: Vec::with_capacity(capacity),
-                sequence: Box::new(0),
-                sequence_ptrs: Vec::with_capacity(capacity),
-                logits: Vec::with_capacity(capacity),
-            },
+            batch: Batch::with_capacity(batch as usize),
             params: ContextParams {
                 context,
                 batch,
@@ -444,70 +343,6 @@ impl Context {
     #[must_use]
     pub fn interrupt(&self) -> &Arc<Interrupt> {
         &self.interrupt
-    }
-}
-
-/// The most threads that are taken.
-pub const MOST_THREADS: u32 = 512;
-
-fn check(params: &ContextParams) -> Result<(), ContextError> {
-    let rules: [(&'static str, u32, bool, &'static str); 6] = [
-        (
-            "the context size",
-            params.context,
-            (1..=LARGEST_CONTEXT).contains(&params.context),
-            "from 1 to 16,777,216 tokens",
-        ),
-        (
-            "the number of sequences",
-            params.sequences,
-            (1..=64).contains(&params.sequences),
-            "from 1 to 64",
-        ),
-        (
-            "the batch size",
-            params.batch,
-            params.batch >= params.sequences.max(1) && params.batch <= LARGEST_CONTEXT,
-            "at least the number of sequences and at most 16,777,216 tokens",
-        ),
-        (
-            "the micro-batch size",
-            params.ubatch,
-            params.ubatch >= 1 && params.ubatch <= params.batch,
-            "at least 1 and at most the batch size",
-        ),
-        (
-            "the number of decode threads",
-            params.threads_decode,
-            (1..=MOST_THREADS).contains(&params.threads_decode),
-            "from 1 to 512",
-        ),
-        (
-            "the number of prefill threads",
-            params.threads_prefill,
-            (1..=MOST_THREADS).contains(&params.threads_prefill),
-            "from 1 to 512",
-        ),
-    ];
-    if let Some((name, value, _, expected)) = rules.into_iter().find(|(_, _, valid, _)| !valid) {
-        return Err(ContextError::Limit {
-            name,
-            value,
-            expected,
-        });
-    }
-    if params.type_v == KvType::Q8_0 && params.flash_attention == FlashAttention::Off {
-        return Err(ContextError::NeedsFlashAttention(params.type_v));
-    }
-    Ok(())
-}
-
-fn ggml_type(kind: KvType) -> sys::ggml_type {
-    match kind {
-        KvType::F32 => sys::GGML_TYPE_F32,
-        KvType::F16 => sys::GGML_TYPE_F16,
-        KvType::Bf16 => sys::GGML_TYPE_BF16,
-        KvType::Q8_0 => sys::GGML_TYPE_Q8_0,
     }
 }
 

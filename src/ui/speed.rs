@@ -1,5 +1,7 @@
 //! How fast it is, and where the time to the first token went.
 
+use std::time::Duration;
+
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -75,17 +77,37 @@ fn ttft_parts(app: &App) -> [Line<'static>; 2] {
         .prefill
         .as_ref()
         .filter(|_| app.meter.ttft.is_some());
-    let prefill = stats
-        .map(|stats| stats.prefill_ms)
-        .or_else(|| read.map(|(progress, _)| progress.elapsed.as_secs_f64() * 1e3));
+    let so_far = |part: fn(&PrefillProgress) -> Duration| {
+        read.map(|(progress, _)| part(progress).as_secs_f64() * 1e3)
+    };
+    // Until the engine says how long the first sample took, it is what is left of the whole.
+    let rest = read.zip(app.meter.ttft).map(|((progress, _), ttft)| {
+        let known = progress.queue + progress.template + progress.elapsed;
+        ttft.saturating_sub(known).as_secs_f64() * 1e3
+    });
     let parts = [
         [
-            ("queue", stats.map(|stats| stats.queue_ms)),
-            ("template", stats.map(|stats| stats.template_ms)),
+            (
+                "queue",
+                stats
+                    .map(|stats| stats.queue_ms)
+                    .or_else(|| so_far(|read| read.queue)),
+            ),
+            (
+                "template",
+                stats
+                    .map(|stats| stats.template_ms)
+                    .or_else(|| so_far(|read| read.template)),
+            ),
         ],
         [
-            ("prefill", prefill),
-            ("sample", stats.and_then(|stats| stats.first_sample_ms)),
+            (
+                "prefill",
+                stats
+                    .map(|stats| stats.prefill_ms)
+                    .or_else(|| so_far(|read| read.elapsed)),
+            ),
+            ("sample", stats.map_or(rest, |stats| stats.first_sample_ms)),
         ],
     ];
     parts.map(|[one, two]| {

@@ -208,6 +208,8 @@ impl Person {
             read_tokens: read,
             to_read_tokens: to_read,
             elapsed: Duration::from_millis(millis),
+            queue: Duration::from_millis(1),
+            template: Duration::from_millis(2),
             reread: None,
         };
         self.tell(Msg::Gauges(Gauges {

@@ -112,6 +112,8 @@ fn a_prompt_that_is_read_again_says_why() {
             read_tokens: 312,
             to_read_tokens: 312,
             elapsed: std::time::Duration::from_secs(1),
+            queue: std::time::Duration::from_millis(1),
+            template: std::time::Duration::from_millis(2),
             reread: Some(Reread {
                 tokens: 312,
                 reason: RereadReason::Edited { message: 2 },

@@ -1,0 +1,180 @@
+//! What there is to know of a loaded model.
+
+use std::path::Path;
+
+use crate::engine::event::{MemoryKind, ModelFacts, TemplateSource};
+use crate::engine::options::LoadOptions;
+use crate::engine::sampling::{Sampling, SamplingPatch};
+use crate::llama::context::Context;
+use crate::models::estimate::{KvLayout, WindowCache};
+use crate::models::gguf::GgufFile;
+
+/// What there is to know of a loaded model, but for its chat template.
+pub(super) fn facts(
+    file: &GgufFile,
+    layout: Option<&KvLayout>,
+    context: &Context,
+    options: &LoadOptions,
+) -> ModelFacts {
+    let (model, params) = (context.model(), context.params());
+    let path = model.path().to_owned();
+    let memory = if model.is_hybrid() {
+        MemoryKind::Hybrid
+    } else if model.is_recurrent() {
+        MemoryKind::Recurrent
+    } else if model.sliding_window() > 0 {
+        MemoryKind::SlidingWindow {
+            window: model.sliding_window(),
+        }
+    } else {
+        MemoryKind::Attention
+    };
+    let context_len = u64::from(params.context);
+    ModelFacts {
+        name: display_name(&path, file.name()),
+        architecture: file.architecture().to_owned(),
+        quantization: file.quantization(),
+        parameters: model.parameters(),
+        model_bytes: model.bytes(),
+        layers: model.layers(),
+        vocab: model.vocab_size(),
+        context_train: model.context_train(),
+        context: params.context,
+        batch: params.batch,
+        ubatch: params.ubatch,
+        threads_prefill: params.threads_prefill,
+        threads_decode: params.threads_decode,
+        type_k: params.type_k,
+        type_v: params.type_v,
+        flash_attention: options.flash_attention,
+        memory,
+        kv_bytes_per_token: layout.map_or(0, |layout| {
+            layout.bytes_per_token(params.type_k, params.type_v)
+        }),
+        kv_capacity_bytes: layout.map_or(0, |layout| {
+            layout.capacity_bytes(
+                context_len,
+                (params.type_k, params.type_v),
+                WindowCache::Full,
+            )
+        }),
+        template: TemplateSource::Model,
+        recommended: recommended(file),
+        path,
+    }
+}
+
+/// The name people know a model by: its file's, without the quantisation and the part number. Metadata often hold a
+/// training run's name instead; it serves where the file has none, as with ollama's blobs.
+fn display_name(path: &Path, metadata: Option<&str>) -> String {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let Some((stem, _)) = file
+        .rsplit_once('.')
+        .filter(|(_, end)| end.eq_ignore_ascii_case("gguf"))
+    else {
+        return metadata.map_or_else(|| file.clone().into_owned(), str::to_owned);
+    };
+    let mut name = match stem.rsplit_once("-of-") {
+        Some((first, count)) if count.bytes().all(|byte| byte.is_ascii_digit()) => {
+            first.rsplit_once('-').map_or(first, |(name, _)| name)
+        }
+        _ => stem,
+    };
+    while let Some((shorter, end)) = name.rsplit_once(['.', '-'])
+        && is_quantization(end)
+        && !shorter.is_empty()
+    {
+        name = shorter;
+    }
+    name.to_owned()
+}
+
+fn is_quantization(text: &str) -> bool {
+    let upper = text.to_ascii_uppercase();
+    let numbered = ["IQ", "Q", "TQ", "MXFP", "NVFP"].iter().any(|prefix| {
+        upper
+            .strip_prefix(prefix)
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    });
+    numbered || matches!(upper.as_str(), "F16" | "F32" | "BF16" | "UD" | "GGUF")
+}
+
+/// The sampling that the model's makers recommend in its metadata; values out of their limits are left out.
+fn recommended(file: &GgufFile) -> SamplingPatch {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a sampling value has few digits"
+    )]
+    let number = |key: &str| {
+        file.f64(&format!("general.sampling.{key}"))
+            .map(|value| value as f32)
+    };
+    let whole = |key: &str| {
+        file.u64(&format!("general.sampling.{key}"))
+            .and_then(|value| u32::try_from(value).ok())
+    };
+    let each = [
+        SamplingPatch {
+            temperature: number("temp"),
+            ..SamplingPatch::default()
+        },
+        SamplingPatch {
+            top_k: whole("top_k"),
+            ..SamplingPatch::default()
+        },
+        SamplingPatch {
+            top_p: number("top_p"),
+            ..SamplingPatch::default()
+        },
+        SamplingPatch {
+            min_p: number("min_p"),
+            ..SamplingPatch::default()
+        },
+        SamplingPatch {
+            repeat_penalty: number("penalty_repeat"),
+            ..SamplingPatch::default()
+        },
+        SamplingPatch {
+            repeat_last_n: whole("penalty_last_n"),
+            ..SamplingPatch::default()
+        },
+    ];
+    each.into_iter()
+        .filter(|patch| Sampling::default().patched(patch).validate().is_ok())
+        .fold(SamplingPatch::default(), |all, one| SamplingPatch {
+            temperature: one.temperature.or(all.temperature),
+            top_k: one.top_k.or(all.top_k),
+            top_p: one.top_p.or(all.top_p),
+            min_p: one.min_p.or(all.min_p),
+            repeat_penalty: one.repeat_penalty.or(all.repeat_penalty),
+            repeat_last_n: one.repeat_last_n.or(all.repeat_last_n),
+            seed: None,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_called_by_their_files() {
+        for (file, expected) in [
+            ("SmolLM2-135M-Instruct.Q4_1.gguf", "SmolLM2-135M-Instruct"),
+            ("gemma-3-270m-q4_k_m.gguf", "gemma-3-270m"),
+            ("Qwen3-0.6B-Q8_0.gguf", "Qwen3-0.6B"),
+            ("Big-UD-IQ2_XXS-00001-of-00003.gguf", "Big"),
+            ("Q4_0.gguf", "Q4_0"),
+            ("phi-2.GGUF", "phi-2"),
+        ] {
+            assert_eq!(display_name(Path::new(file), Some("mix1-ep2")), expected);
+        }
+        assert_eq!(
+            display_name(Path::new("/blobs/sha256-ab12"), Some("Llama 3.2 1B")),
+            "Llama 3.2 1B"
+        );
+        assert_eq!(
+            display_name(Path::new("/blobs/sha256-ab12"), None),
+            "sha256-ab12"
+        );
+    }
+}
