@@ -64,9 +64,8 @@ fn generated(screen: &str) -> u32 {
     let row = screen
         .lines()
         .filter_map(|row| row.rsplit_once("│ decode ").map(|(_, figures)| figures));
-    let counted = row.filter_map(|figures| figures.split_once(" tok/s")?.1.split_once(" tok"));
+    let mut counted = row.filter_map(|figures| figures.split_once(" tok/s")?.1.split_once(" tok"));
     counted
-        .filter_map(|(count, _)| count.trim().replace(',', "").parse().ok())
-        .next()
+        .find_map(|(count, _)| count.trim().replace(',', "").parse().ok())
         .unwrap_or(0)
 }

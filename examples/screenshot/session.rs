@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 /// How long one condition is waited for; a busy machine reads and writes a few tokens a second.
-const DEADLINE: Duration = Duration::from_secs(300);
+const DEADLINE: Duration = Duration::from_mins(5);
 
 /// A running program and what its terminal shows.
 pub struct Session {

@@ -28,6 +28,10 @@ const PALETTE: [&str; 16] = [
 
 /// How cells look.
 #[derive(Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a terminal's attributes are independent"
+)]
 struct Style {
     colour: &'static str,
     background: Option<&'static str>,
@@ -78,10 +82,9 @@ impl Style {
 /// A colour of the palette; `None` for the terminal's own.
 fn shade(colour: Color) -> Option<&'static str> {
     match colour {
-        Color::Default => None,
         Color::Idx(index) => PALETTE.get(usize::from(index)).copied(),
-        // The program draws with the sixteen colours alone.
-        Color::Rgb(..) => None,
+        // The program draws with the sixteen colours and the terminal's own.
+        Color::Default | Color::Rgb(..) => None,
     }
 }
 
