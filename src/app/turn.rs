@@ -217,10 +217,6 @@ impl App {
     /// A turn that failed before its first token gives the message back, lest it fail again with every turn that
     /// follows: into an empty draft, else into the history. Queued messages wait for the user.
     pub(super) fn turn_failed(&mut self, error: &EngineError) -> Vec<Effect> {
-        if let Turn::Stopping(_) = self.turn {
-            self.turn = Turn::Idle;
-            return self.send_next();
-        }
         self.turn = Turn::Idle;
         let mut error = error.clone();
         match self.conversation.last().map(|last| last.role) {

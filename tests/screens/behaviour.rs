@@ -254,6 +254,26 @@ fn a_refused_message_comes_back_into_the_draft() {
 }
 
 #[test]
+fn a_message_refused_while_it_is_stopped_comes_back_as_well() {
+    let mut person = Person::ready(80, 24);
+    person.turn("Hello", ["Hi", "!"]);
+    person.say("Too long");
+    person.say("Next");
+    person.press(KeyCode::Esc);
+    let id = person.turn_id();
+    let error = EngineError::new("It needs 9,120 tokens.", "Shorten it.");
+    person.hear(Event::Failed { id, error });
+    person.sees("> Too long");
+    person.sees("held   Next");
+    person.ctrl('u');
+    person.press(KeyCode::Enter);
+    assert_eq!(
+        person.last_prompt(),
+        [user("Hello"), reply("Hi!"), user("Next")]
+    );
+}
+
+#[test]
 fn after_a_failure_queued_messages_wait_for_enter() {
     let mut person = Person::ready(80, 24);
     person.say("One");
