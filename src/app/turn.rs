@@ -199,6 +199,12 @@ impl App {
             StopReason::Eog | StopReason::Stop if silent => {
                 self.tell("The model ended its turn without a word.");
             }
+            StopReason::Cancelled if silent => {
+                let again = self.key_name(Action::Regenerate);
+                self.tell(format!(
+                    "Stopped before the first token; {again} asks again."
+                ));
+            }
             StopReason::Context => self.fail(&EngineError::new(
                 "The context is full: the reply ends here.",
                 "/new starts an empty chat; a larger --ctx holds more.",

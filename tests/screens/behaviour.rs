@@ -174,6 +174,7 @@ fn a_turn_stopped_before_its_first_token_leaves_no_empty_reply() {
     person.press(KeyCode::Esc);
     person.finish(StopReason::Cancelled);
     person.sees("○ idle");
+    person.sees("i Stopped before the first token; Ctrl-R asks again.");
     person.say("Two");
     assert_eq!(person.last_prompt(), [user("One"), user("Two")]);
 }
