@@ -119,6 +119,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_model_writes_steers_no_terminal_however_it_is_cut() {
+        let evil = "a\u{1b}]52;c;QQ==\u{7}\u{1b}[2J\u{9b}31m\u{8}\u{7f}\u{202e}é\n\tb";
+        let mut out = Vec::new();
+        let report = Report {
+            stats: StatsFormat::None,
+            events: None,
+        };
+        let mut printer = Printer::new(&mut out, report);
+        for letter in evil.chars() {
+            printer.text(&letter.to_string()).unwrap();
+        }
+        let text = String::from_utf8(out).unwrap();
+        let steers = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || c == '\u{202e}';
+        assert!(!text.contains(steers), "{text:?}");
+        assert!(
+            text.starts_with('a') && text.ends_with("é\n\tb"),
+            "{text:?}"
+        );
+    }
+
+    #[test]
     fn a_reply_that_is_not_whole_says_why_and_what_to_do() {
         let told = |stop, generated| cut_off(stop, generated, 256);
         assert_eq!(
