@@ -9,12 +9,29 @@
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, kill_process};
+
+/// The program of `examples` by that name, built anew where it is older than the code: Cargo does so by itself only
+/// when it runs all tests.
+pub fn example(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let profile = tests.parent().and_then(Path::parent).unwrap();
+    let release = profile.ends_with("release").then_some("--release");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--example", name])
+        .args(release)
+        .status()
+        .unwrap();
+    assert!(status.success(), "the example {name} does not build");
+    profile.join("examples").join(name)
+}
 
 /// How long a condition is waited for; far more than anything takes.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -225,6 +242,29 @@ impl Pty {
     /// How often `text` was written so far.
     pub fn raw_count(&self, text: &str) -> usize {
         count(&self.state().raw, text)
+    }
+
+    /// The parameters of every `ESC [ … m` so far.
+    pub fn sgr(&self) -> Vec<String> {
+        let parameter = |character: char| character.is_ascii_digit() || ";:".contains(character);
+        let one = |rest: &str| {
+            let end = rest.find(|character| !parameter(character))?;
+            rest[end..].starts_with('m').then(|| rest[..end].to_owned())
+        };
+        self.raw().split("\x1b[").skip(1).filter_map(one).collect()
+    }
+
+    /// User and system time of the program so far, in hundredths of a second.
+    pub fn cpu_ticks(&self) -> u64 {
+        let stat = format!("/proc/{}/stat", self.pid().as_raw_nonzero());
+        let stat = std::fs::read_to_string(stat).unwrap();
+        let fields: Vec<&str> = stat
+            .rsplit_once(')')
+            .unwrap()
+            .1
+            .split_whitespace()
+            .collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
     /// What the screen shows.
