@@ -21,7 +21,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    write_error(&format!("{error:#}"));
+    write_error(&told(error));
     ExitCode::from(exit_code(error))
 }
 
@@ -37,6 +37,18 @@ pub fn report_clap(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     write_error(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
     ExitCode::from(WRONG_USE)
+}
+
+/// The error and its causes in one line. A cause that was said already, as part of what it caused, is left out.
+#[must_use]
+pub fn told(error: &anyhow::Error) -> String {
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
 }
 
 /// Text as it may reach a terminal: control characters other than line ends and tabs become U+FFFD.
@@ -86,6 +98,20 @@ mod tests {
             harmless("a\x1b[2J\u{9b}b\n\tc"),
             "a\u{fffd}[2J\u{fffd}b\n\tc"
         );
+    }
+
+    #[test]
+    fn every_cause_of_an_error_is_told_once() {
+        let io = || std::io::Error::from(ErrorKind::NotFound);
+        let missing = crate::models::gguf::GgufFile::open("none.gguf".as_ref()).unwrap_err();
+        let missing = crate::models::discover::ResolveError::from(missing);
+        let line = told(&anyhow::Error::from(missing).context("loading"));
+        assert_eq!(
+            line,
+            "loading: none.gguf cannot be read: No such file or directory (os error 2)"
+        );
+        let line = told(&anyhow::Error::from(io()).context("the log"));
+        assert_eq!(line, format!("the log: {}", io()));
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod speed;
 mod strip;
 mod title;
 mod welcome;
+mod wide;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -40,6 +41,11 @@ use crate::text;
 
 /// Draws the whole screen.
 pub fn draw(frame: &mut Frame, app: &App) {
+    draw_all(frame, app);
+    wide::mark_covered(frame.buffer_mut());
+}
+
+fn draw_all(frame: &mut Frame, app: &App) {
     let layout = app.layout();
     if layout.class == Class::TooSmall || layout.screen != frame.area() {
         draw_too_small(frame);

@@ -354,6 +354,7 @@ fn prompts_at_the_edge_of_the_context_fit_or_are_refused_with_both_numbers() {
             context: 256,
             ..Script::replying(&[&many, &["ok"]])
         });
+        session.max_tokens = 1000;
         let id = session.ask(&"x".repeat(length - 3));
         match session.finish(id) {
             Ok(reply) => {
@@ -605,6 +606,129 @@ fn the_cache_map_follows_the_messages() {
     let roles: Vec<Option<Role>> = reply.cache.spans.iter().map(|span| span.role).collect();
     assert_eq!(roles.first(), Some(&Some(Role::User)));
     assert_eq!(roles.last(), Some(&Some(Role::Assistant)));
+}
+
+#[test]
+fn what_is_kept_belongs_to_the_messages_of_the_prompt_that_keeps_it() {
+    let mut session = session(Script::replying(&[&["a", "b"], &["c"], &["d"]]));
+    let roles = |cache: &platen::engine::event::CacheSnapshot| -> Vec<Role> {
+        cache.spans.iter().filter_map(|span| span.role).collect()
+    };
+    let (user, model) = (Role::User, Role::Assistant);
+    // The opening of the newest reply is no message yet, that of an older one is a part of it.
+    assert_eq!(roles(&session.say("xyz").cache), [user, model, model]);
+    let second = session.say("more");
+    assert_eq!(roles(&second.cache), [user, model, user, model, model]);
+}
+
+#[test]
+fn a_failure_in_mid_reply_of_any_kind_leaves_a_working_cache() {
+    let errors = [
+        (DecodeError::Full, StopReason::Context),
+        (DecodeError::Invalid("scripted"), StopReason::Error),
+        (DecodeError::Cancelled, StopReason::Cancelled),
+        (DecodeError::Failed(-2), StopReason::Error),
+        (DecodeError::Failed(-3), StopReason::Error),
+    ];
+    for memory in [
+        MemoryKind::Attention,
+        MemoryKind::SlidingWindow { window: 8 },
+        MemoryKind::Recurrent,
+        MemoryKind::Hybrid,
+    ] {
+        for (error, stop) in errors {
+            for kept in [0, 1] {
+                let mut script = Script {
+                    memory,
+                    ..Script::replying(&[&["a", "b", "c"], &["ok"]])
+                };
+                script.failures.insert(2, (error, kept));
+                let mut session = session(script);
+                let reply = session.say("hi");
+                assert_eq!((reply.text.as_str(), reply.stop), ("ab", stop), "{error:?}");
+                assert_eq!(reply.stats.generated_tokens, 2);
+                // The scripted model checks that the engine's idea of the cache is right.
+                let next = session.say("again");
+                assert_eq!((next.text.as_str(), next.stop), ("ok", StopReason::Eog));
+                assert_eq!(next.cache.used, next.stats.prompt_tokens + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cancel_between_the_tokens_of_a_character_leaves_valid_text_and_its_tokens() {
+    let face = "🙂".as_bytes();
+    for cut in 1..=4 {
+        let pieces: Vec<&[u8]> = [&b"x"[..]].into_iter().chain(face.chunks(1)).collect();
+        let mut script = Script::replying(&[&pieces, &[&b"ok"[..]]]);
+        // Decode call 0 reads the prompt; call n reads the reply's token n.
+        script.failures.insert(1 + cut, (DecodeError::Cancelled, 0));
+        let mut session = session(script);
+        let reply = session.say("hi");
+        assert_eq!(reply.stop, StopReason::Cancelled);
+        let expected = if cut == 4 { "x🙂" } else { "x\u{fffd}" };
+        assert_eq!(
+            (reply.text.as_str(), reply.tokens.ids.len()),
+            (expected, 1 + cut)
+        );
+        let next = session.say("next");
+        let held = reply.stats.prompt_tokens + u32::try_from(cut).unwrap();
+        assert_eq!(
+            (next.stats.reused_tokens, next.stats.reread_reason),
+            (held, None)
+        );
+    }
+}
+
+#[test]
+fn hidden_thinking_is_in_every_number_like_the_answer() {
+    let mut pieces = vec!["<think>"];
+    pieces.extend(std::iter::repeat_n("hm ", 498));
+    pieces.push("</think>");
+    pieces.extend(std::iter::repeat_n("so ", 10));
+    let mut session = session(Script::replying(&[&pieces]));
+    session.max_tokens = 1000;
+    let reply = session.say("why");
+    assert_eq!(reply.stats.generated_tokens, 510);
+    assert_eq!(&reply.text[reply.thinking_len..], "so ".repeat(10));
+    // Six tokens of prompt at 1 ms, and 10 ms for each token after the first.
+    assert!(near(reply.stats.ttft_ms.unwrap(), 6.0), "{:?}", reply.stats);
+    assert!(
+        near(reply.stats.decode_tok_s.unwrap(), 100.0),
+        "{:?}",
+        reply.stats
+    );
+}
+
+#[test]
+fn the_cache_gauge_follows_the_cache_through_everything_that_changes_it() {
+    let mut session = session(Script {
+        context: 64,
+        ..Script::replying(&[&["a"; 100][..], &["b"], &["c"], &["d"]])
+    });
+    let full = session.say("hello");
+    assert_eq!(
+        (full.stop, full.cache.used, full.cache.size),
+        (StopReason::Context, 64, 64)
+    );
+    session.messages.pop();
+    let id = session.generate();
+    let again = session.finish(id).unwrap();
+    assert_eq!(again.cache.used, again.stats.prompt_tokens + 1);
+    assert_eq!(session.output.gauges.borrow().cache_used, again.cache.used);
+    session.engine.send(Command::Clear);
+    let Event::Cache { cache } = session.event() else {
+        panic!("the cache is told after it was cleared")
+    };
+    assert_eq!((cache.used, cache.bytes, cache.spans.len()), (0, 0, 0));
+    assert_eq!(session.output.gauges.borrow().cache_used, 0);
+    session.messages.clear();
+    session.say("one");
+    session
+        .load("scripted.gguf", LoadOptions::default())
+        .unwrap();
+    assert_eq!(session.output.gauges.borrow().cache_used, 0);
 }
 
 #[test]

@@ -6,6 +6,8 @@
 mod anything;
 #[path = "screens/behaviour.rs"]
 mod behaviour;
+#[path = "screens/emulator.rs"]
+mod emulator;
 #[path = "screens/loading.rs"]
 mod loading;
 #[path = "screens/person.rs"]

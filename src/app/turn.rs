@@ -199,6 +199,12 @@ impl App {
             StopReason::Eog | StopReason::Stop if silent => {
                 self.tell("The model ended its turn without a word.");
             }
+            StopReason::Cancelled if silent => {
+                let again = self.key_name(Action::Regenerate);
+                self.tell(format!(
+                    "Stopped before the first token; {again} asks again."
+                ));
+            }
             StopReason::Context => self.fail(&EngineError::new(
                 "The context is full: the reply ends here.",
                 "/new starts an empty chat; a larger --ctx holds more.",
@@ -217,10 +223,6 @@ impl App {
     /// A turn that failed before its first token gives the message back, lest it fail again with every turn that
     /// follows: into an empty draft, else into the history. Queued messages wait for the user.
     pub(super) fn turn_failed(&mut self, error: &EngineError) -> Vec<Effect> {
-        if let Turn::Stopping(_) = self.turn {
-            self.turn = Turn::Idle;
-            return self.send_next();
-        }
         self.turn = Turn::Idle;
         let mut error = error.clone();
         match self.conversation.last().map(|last| last.role) {

@@ -3,13 +3,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::bail;
-
 use super::headless::{Headless, opening};
 use super::printer::Printer;
 use crate::cli::Report;
 use crate::config::Config;
-use crate::engine::event::StopReason;
 use crate::engine::token::{PromptMessage, Role};
 
 /// Answers `prompt` with the model at `path`.
@@ -29,8 +26,5 @@ pub fn run(
     messages.push(PromptMessage::new(Role::User, prompt));
     let reply = engine.reply(&messages, config, &mut printer)?;
     printer.end_reply(&reply.stats)?;
-    if reply.stop == StopReason::Error {
-        bail!("the answer broke off: a decode failed; the log says more");
-    }
-    Ok(())
+    reply.check()
 }

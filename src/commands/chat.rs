@@ -37,7 +37,7 @@ pub fn run(config: &Config, broken: Option<&ConfigError>) -> anyhow::Result<Endi
         .with_offers(offers());
     if let Some(error) = broken {
         app = app.with_problem(&EngineError::new(
-            format!("The configuration file was left out: {error}"),
+            format!("The configuration file was left out: {error}."),
             "Mend it and start again; platen config check shows every problem.",
         ));
     }

@@ -39,6 +39,20 @@ pub struct Reply {
     pub stats: TurnStats,
 }
 
+impl Reply {
+    /// Fails where the reply broke off.
+    ///
+    /// # Errors
+    /// What broke it.
+    pub fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.stop != StopReason::Error,
+            "the answer broke off: a decode failed; the log says more"
+        );
+        Ok(())
+    }
+}
+
 /// Hears what happens in the engine as it happens.
 pub trait Listener {
     /// An event came.

@@ -8,7 +8,7 @@ use super::printer::Printer;
 use crate::cli::Report;
 use crate::config::Config;
 use crate::engine::token::{PromptMessage, Role};
-use crate::failure::harmless;
+use crate::failure::told;
 
 /// Chats until the input ends. A turn that fails is told on standard error and left out of the conversation.
 ///
@@ -40,13 +40,17 @@ pub fn run(
         match engine.reply(&messages, config, &mut printer) {
             Ok(reply) => {
                 printer.end_reply(&reply.stats)?;
+                if let Err(error) = reply.check() {
+                    failed += 1;
+                    notice(&told(&error));
+                }
                 messages.extend(reply.message);
             }
             Err(error) if error.is::<std::io::Error>() => return Err(error),
             Err(error) => {
                 failed += 1;
                 messages.pop();
-                notice(&harmless(&format!("{error:#}")));
+                notice(&told(&error));
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use crate::cli::{Report, StatsFormat};
-use crate::engine::event::Event;
+use crate::engine::event::{Event, StopReason};
 use crate::engine::stats::TurnStats;
 use crate::text::sanitize;
 
@@ -38,6 +38,12 @@ impl<'a> Printer<'a> {
         }
         self.ends_with_newline = true;
         self.out.flush()?;
+        if self.report.events.is_none()
+            && self.report.stats != StatsFormat::Json
+            && let Some(text) = cut_off(stats.stop, stats.generated_tokens, stats.cache.size)
+        {
+            notice(&text);
+        }
         match self.report.stats {
             StatsFormat::None => Ok(()),
             StatsFormat::Text => writeln!(io::stderr(), "{}", line_for_people(stats)),
@@ -73,6 +79,22 @@ impl Listener for Printer<'_> {
     }
 }
 
+/// What a reader should know of a reply that is not whole, and what to do. Both counts are tokens.
+fn cut_off(stop: StopReason, generated: u32, context: u32) -> Option<String> {
+    match stop {
+        StopReason::MaxTokens => Some(format!(
+            "the reply was cut after {generated} tokens; --max-tokens allows more"
+        )),
+        StopReason::Context => Some(format!(
+            "the context of {context} tokens is full and the reply was cut; --ctx allows more"
+        )),
+        StopReason::Eog | StopReason::Stop if generated == 0 => {
+            Some("the model ended its turn without a word".to_owned())
+        }
+        StopReason::Eog | StopReason::Stop | StopReason::Cancelled | StopReason::Error => None,
+    }
+}
+
 /// The numbers of a turn in one line.
 #[must_use]
 pub fn line_for_people(stats: &TurnStats) -> String {
@@ -90,4 +112,49 @@ pub fn line_for_people(stats: &TurnStats) -> String {
         stats.cache.used,
         stats.cache.size,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_writes_steers_no_terminal_however_it_is_cut() {
+        let evil = "a\u{1b}]52;c;QQ==\u{7}\u{1b}[2J\u{9b}31m\u{8}\u{7f}\u{202e}é\n\tb";
+        let mut out = Vec::new();
+        let report = Report {
+            stats: StatsFormat::None,
+            events: None,
+        };
+        let mut printer = Printer::new(&mut out, report);
+        for letter in evil.chars() {
+            printer.text(&letter.to_string()).unwrap();
+        }
+        let text = String::from_utf8(out).unwrap();
+        let steers = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || c == '\u{202e}';
+        assert!(!text.contains(steers), "{text:?}");
+        assert!(
+            text.starts_with('a') && text.ends_with("é\n\tb"),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn a_reply_that_is_not_whole_says_why_and_what_to_do() {
+        let told = |stop, generated| cut_off(stop, generated, 256);
+        assert_eq!(
+            told(StopReason::MaxTokens, 5).as_deref(),
+            Some("the reply was cut after 5 tokens; --max-tokens allows more")
+        );
+        assert_eq!(
+            told(StopReason::Context, 5).as_deref(),
+            Some("the context of 256 tokens is full and the reply was cut; --ctx allows more")
+        );
+        assert_eq!(
+            told(StopReason::Eog, 0).as_deref(),
+            Some("the model ended its turn without a word")
+        );
+        assert_eq!(told(StopReason::Eog, 5), None);
+        assert_eq!(told(StopReason::Stop, 5), None);
+    }
 }

@@ -88,6 +88,14 @@ impl Ledger {
         self.lost = None;
     }
 
+    /// Notes whose the first tokens are in the prompt that keeps them: a message may be another's part there, or stand
+    /// at another place.
+    pub fn keep(&mut self, owners: &[Owner]) {
+        for (held, owner) in self.held.owners.iter_mut().zip(owners) {
+            *held = *owner;
+        }
+    }
+
     /// Notes that a generated token was read at the end.
     pub fn append_generated(&mut self, token: TokenId, message: usize) {
         self.append(
@@ -271,6 +279,20 @@ mod tests {
         );
         ledger.append(&all.tokens, &all.owners);
         assert_eq!(ledger.plan(&all, None).reason, None);
+    }
+
+    #[test]
+    fn kept_tokens_belong_to_the_messages_of_the_prompt_that_keeps_them() {
+        let mut ledger = held(&prompt(&[(&[1, 2, 3], Role::User)]));
+        let next = prompt(&[(&[1, 2], Role::System), (&[9], Role::User)]);
+        let plan = ledger.plan(&next, None);
+        ledger.truncate(plan.keep);
+        ledger.keep(&next.owners[..plan.keep]);
+        let span = CacheSpan {
+            role: Some(Role::System),
+            tokens: 2,
+        };
+        assert_eq!(ledger.spans(), [span]);
     }
 
     #[test]

@@ -125,6 +125,7 @@ impl Turn<'_> {
                 }
             }
         }
+        self.session.ledger.keep(&prompt.owners[..plan.keep]);
         let total = prompt.tokens.len();
         let reread = plan.reason.map(|reason| Reread {
             tokens: count(old_tokens_after(prompt, plan.keep)),

@@ -1,5 +1,6 @@
 //! llama.cpp's messages, line by line, to whoever listens, and never to the terminal. The last warnings and errors
-//! are kept, since a failed load says why only here.
+//! are kept, since a failed load says why only here. Its debug messages, a hundred for each graph it builds, are left
+//! out: they would drown all others.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_char, c_void};
@@ -101,7 +102,7 @@ impl Assembly {
     }
 
     fn finish(&mut self, text: &str) -> Option<LogLine> {
-        if text.is_empty() {
+        if text.is_empty() || self.level == LogLevel::Debug {
             return None;
         }
         if self.level >= LogLevel::Warn {
@@ -141,6 +142,15 @@ mod tests {
             (LogLevel::Error, "tensor lost")
         );
         assert_eq!(state.problems, ["tensor lost"]);
+    }
+
+    #[test]
+    fn debug_messages_are_left_out_with_their_continuations() {
+        let mut state = empty();
+        assert!(state.add(sys::GGML_LOG_LEVEL_DEBUG, "graph").is_empty());
+        assert!(state.add(sys::GGML_LOG_LEVEL_CONT, " node\n").is_empty());
+        assert_eq!(state.add(sys::GGML_LOG_LEVEL_WARN, "odd\n").len(), 1);
+        assert_eq!(state.problems, ["odd"]);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::Notify;
 use tracing_subscriber::layer::SubscriberExt as _;
 
+use crate::text::sanitize::neutral;
+
 use super::{LogLevel, LogLine, file};
 
 /// Lines kept for the log view.
@@ -135,7 +137,7 @@ impl LogSink {
             "{now:.3} {:5} {}: {}\n",
             line.level.name(),
             line.target,
-            line.text
+            neutral(&line.text)
         );
         let bytes = text.len() as u64;
         let before = self.0.written.fetch_add(bytes, Ordering::Relaxed);
@@ -193,6 +195,16 @@ mod tests {
             .map(|line| line.split_once(' ').unwrap().1)
             .collect();
         assert_eq!(ends, ["warn  llama.cpp: one", "warn  llama.cpp: two"]);
+    }
+
+    #[test]
+    fn what_is_read_from_the_file_steers_no_terminal() {
+        let dir = tempfile::tempdir().unwrap();
+        let sink = LogSink::open(dir.path()).unwrap();
+        sink.push(line("name = \u{1b}]52;c;QQ==\u{7}\u{9b}2J\u{202e}x"));
+        let text = fs::read_to_string(sink.path().unwrap()).unwrap();
+        assert!(!text.trim_end().contains(char::is_control), "{text:?}");
+        assert!(!text.contains('\u{202e}'), "{text:?}");
     }
 
     #[test]

@@ -174,6 +174,7 @@ fn a_turn_stopped_before_its_first_token_leaves_no_empty_reply() {
     person.press(KeyCode::Esc);
     person.finish(StopReason::Cancelled);
     person.sees("○ idle");
+    person.sees("i Stopped before the first token; Ctrl-R asks again.");
     person.say("Two");
     assert_eq!(person.last_prompt(), [user("One"), user("Two")]);
 }
@@ -251,6 +252,26 @@ fn a_refused_message_comes_back_into_the_draft() {
         [user("Hello"), reply("Hi!"), user("Short")]
     );
     person.sees_not("9,120");
+}
+
+#[test]
+fn a_message_refused_while_it_is_stopped_comes_back_as_well() {
+    let mut person = Person::ready(80, 24);
+    person.turn("Hello", ["Hi", "!"]);
+    person.say("Too long");
+    person.say("Next");
+    person.press(KeyCode::Esc);
+    let id = person.turn_id();
+    let error = EngineError::new("It needs 9,120 tokens.", "Shorten it.");
+    person.hear(Event::Failed { id, error });
+    person.sees("> Too long");
+    person.sees("held   Next");
+    person.ctrl('u');
+    person.press(KeyCode::Enter);
+    assert_eq!(
+        person.last_prompt(),
+        [user("Hello"), reply("Hi!"), user("Next")]
+    );
 }
 
 #[test]

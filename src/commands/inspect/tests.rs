@@ -111,7 +111,7 @@ fn a_broken_file_is_an_error_with_its_name() {
     assert!(
         error
             .to_string()
-            .starts_with("/nonexistent.gguf: cannot be read"),
+            .starts_with("/nonexistent.gguf cannot be read"),
         "{error}"
     );
 }

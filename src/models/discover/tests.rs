@@ -216,7 +216,7 @@ fn a_broken_file_is_listed_with_its_problem_and_never_opened() {
     assert!(model.problem.unwrap().starts_with("is cut short"));
     assert_eq!(model.architecture, "");
     let error = resolve("cut", &tree.places()).unwrap_err().to_string();
-    assert!(error.contains("cut.gguf: is cut short"), "{error}");
+    assert!(error.contains("cut.gguf is cut short"), "{error}");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn an_unknown_name_gets_the_nearest_one_or_the_way_to_pull_it() {
         "'smollm2-135m' is not on this machine; get it with: platen pull smollm2-135m"
     );
     assert!(error("smollm2-135").contains("did you mean 'smollm2-135m'?"));
-    assert!(error("./none.gguf").contains("./none.gguf: cannot be read"));
+    assert!(error("./none.gguf").contains("./none.gguf cannot be read"));
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl fmt::Display for GgufError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: {}",
+            "{} {}",
             printable(&self.path.display().to_string()),
             self.fault
         )

@@ -171,7 +171,7 @@ fn a_file_cut_anywhere_says_what_it_needs_and_has() {
     }
     let error = parse(&bytes[..bytes.len() - 33]).unwrap_err().to_string();
     assert!(
-        error.starts_with("m.gguf: is cut short: the tensor 'blk.1.ffn_down.weight' needs"),
+        error.starts_with("m.gguf is cut short: the tensor 'blk.1.ffn_down.weight' needs"),
         "{error}"
     );
     assert!(error.ends_with("download it again"), "{error}");
