@@ -1,7 +1,7 @@
 //! The engine against a bare llama.cpp loop: the same model, settings, chunks, sampler chain and depth, in one run,
 //! in turns. Prints medians and the ratio; nothing here passes or fails by time.
 //!
-//! usage: PLATEN_TEST_MODEL=model.gguf cargo bench --bench engine [-- ROUNDS]
+//! usage: `PLATEN_TEST_MODEL=model.gguf cargo bench --bench engine [-- ROUNDS]`
 #![allow(
     clippy::unwrap_used,
     unsafe_code,
@@ -38,8 +38,7 @@ fn main() {
         return;
     };
     let rounds = std::env::args()
-        .filter_map(|argument| argument.parse().ok())
-        .next()
+        .find_map(|argument| argument.parse().ok())
         .unwrap_or(9);
     let mut engine = Engine::new(&path);
     let mut bare = Bare::new(&path);

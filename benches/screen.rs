@@ -2,7 +2,7 @@
 //! at full speed, what the interface's thread costs, the time to the first frame, and the memory beyond model and cache.
 //! Prints figures; nothing here passes or fails by time.
 //!
-//! usage: PLATEN_TEST_MODEL=model.gguf cargo bench --bench screen
+//! usage: `PLATEN_TEST_MODEL=model.gguf cargo bench --bench screen`
 #![allow(
     clippy::unwrap_used,
     missing_docs,

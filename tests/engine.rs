@@ -173,9 +173,13 @@ fn prompts_around_the_batch_size_are_read_in_chunks_with_progress() {
         // Three tokens of glue.
         let reply = session.say(&"x".repeat(length - 3));
         let sizes: Vec<usize> = calls.lock().unwrap().iter().map(Vec::len).collect();
-        let chunks = length.div_ceil(512);
-        assert_eq!(sizes[..chunks].iter().sum::<usize>(), length);
-        assert_eq!(reply.prefill.len(), chunks + 1);
+        // The last call reads the reply's one token.
+        let (reply_call, chunks) = sizes.split_last().unwrap();
+        assert_eq!(*reply_call, 1);
+        assert_eq!(chunks.iter().sum::<usize>(), length);
+        assert!(chunks.iter().all(|chunk| *chunk <= 512), "{chunks:?}");
+        assert_eq!(chunks[0], 64, "little at first, while no rate is known");
+        assert_eq!(reply.prefill.len(), chunks.len() + 1);
         assert_eq!(reply.prefill.first().unwrap().read_tokens, 0);
         let last = reply.prefill.last().unwrap();
         assert_eq!(
@@ -183,6 +187,25 @@ fn prompts_around_the_batch_size_are_read_in_chunks_with_progress() {
             (length, length)
         );
     }
+}
+
+#[test]
+fn a_slow_model_reads_in_small_chunks_so_that_progress_is_seen() {
+    let script = Script {
+        prefill_each: Duration::from_millis(20),
+        ..Script::replying(&[&["ok"]])
+    };
+    let mut session = session(script);
+    let reply = session.say(&"x".repeat(1997));
+    let gaps: Vec<Duration> = reply
+        .prefill
+        .windows(2)
+        .map(|pair| pair[1].elapsed.saturating_sub(pair[0].elapsed))
+        .collect();
+    assert!(
+        gaps.iter().all(|gap| *gap <= Duration::from_millis(1_300)),
+        "{gaps:?}"
+    );
 }
 
 #[test]
@@ -408,7 +431,7 @@ fn a_failed_decode_in_any_chunk_with_any_code_leaves_a_working_cache() {
                 let outcome = session.finish(id);
                 match (&outcome, error) {
                     (Ok(reply), DecodeError::Cancelled) => {
-                        assert_eq!(reply.stop, StopReason::Cancelled)
+                        assert_eq!(reply.stop, StopReason::Cancelled);
                     }
                     (Ok(reply), DecodeError::Full) => assert_eq!(reply.stop, StopReason::Context),
                     (Err(_), DecodeError::Invalid(_) | DecodeError::Failed(_)) => {}

@@ -71,7 +71,7 @@ fn assert_same_as_cold(path: &Path, options: &LoadOptions, chunks: &Chunks, repl
     }
 }
 
-fn twenty_turns(path: &Path, options: LoadOptions, max_tokens: u32) {
+fn twenty_turns(path: &Path, options: &LoadOptions, max_tokens: u32) {
     let (mut session, chunks) = recorded(path, options.clone());
     session.max_tokens = max_tokens;
     let mut replies: Vec<Reply> = Vec::new();
@@ -96,7 +96,7 @@ fn twenty_turns(path: &Path, options: LoadOptions, max_tokens: u32) {
         assert_eq!(reply.cache.used, reply.stats.cache.used);
         replies.push(reply);
     }
-    assert_same_as_cold(path, &options, &chunks, &replies);
+    assert_same_as_cold(path, options, &chunks, &replies);
 }
 
 #[test]
@@ -109,13 +109,13 @@ fn twenty_turns_reread_nothing_and_match_a_cold_context_on_every_kind_of_memory(
         TinyKind::Lfm2,
     ] {
         let path = tiny_gguf::write_in(kind, folder.path());
-        twenty_turns(&path, options(2048), 24);
+        twenty_turns(&path, &options(2048), 24);
     }
 }
 
 #[test]
 fn twenty_turns_of_the_default_model_reread_nothing_and_match_a_cold_context() {
-    twenty_turns(&default_model(), options(4096), 24);
+    twenty_turns(&default_model(), &options(4096), 24);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn edits_regenerations_and_stops_match_a_cold_context() {
                 assert_eq!(reason, Some(RereadReason::Edited { message: 0 }));
             }
             TinyKind::Mamba | TinyKind::Lfm2 => {
-                assert_eq!(reason, Some(RereadReason::CannotRollBack))
+                assert_eq!(reason, Some(RereadReason::CannotRollBack));
             }
         }
         assert_same_as_cold(&path, &options, &chunks, &[edited, last]);

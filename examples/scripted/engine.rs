@@ -353,6 +353,7 @@ fn facts(path: &Path) -> ModelFacts {
         flash_attention: FlashAttention::Auto,
         memory: MemoryKind::Attention,
         kv_bytes_per_token: 1024,
+        state_bytes: 0,
         kv_capacity_bytes: 8 << 20,
         template: TemplateSource::ChatMl,
         recommended: SamplingPatch::default(),

@@ -300,6 +300,8 @@ pub struct ModelFacts {
     pub memory: MemoryKind,
     /// Bytes of K and V that one more token takes, over all layers; 0 for a recurrent model.
     pub kv_bytes_per_token: u64,
+    /// Bytes of the recurrent state, which is as large for one token as for many; 0 for an attention model.
+    pub state_bytes: u64,
     /// Bytes of the whole cache.
     pub kv_capacity_bytes: u64,
     /// Where the chat template came from.

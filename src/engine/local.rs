@@ -52,7 +52,8 @@ impl Loader for LocalLoader {
         let params = ModelParams {
             gpu_layers: options.gpu_layers,
         };
-        let model = Model::load(path, params, interrupt, report).map_err(model_error)?;
+        let model =
+            Model::load(path, params, interrupt, report).map_err(|error| model_error(&error))?;
         let layout = KvLayout::of(&file).ok();
         let context_params = context_params(&model, options)?;
         if let Some(layout) = &layout {
@@ -91,8 +92,8 @@ impl Loader for LocalLoader {
     }
 }
 
-fn model_error(error: ModelError) -> EngineError {
-    let hint = match &error {
+fn model_error(error: &ModelError) -> EngineError {
+    let hint = match error {
         ModelError::File(_) => "Choose another file, or download it again.",
         ModelError::Path(_) => "Rename the file.",
         ModelError::Unsupported(_) | ModelError::Cancelled => "Choose another model with /model.",

@@ -66,10 +66,12 @@ impl TurnTimer {
                 self.last_token = Some(now);
                 self.generated += 1;
                 self.recent.push_back(now);
-                while self
-                    .recent
-                    .front()
-                    .is_some_and(|at| now.since(*at) > LIVE_SPAN)
+                // The latest two stay, however slow: their gap is the rate then.
+                while self.recent.len() > 2
+                    && self
+                        .recent
+                        .front()
+                        .is_some_and(|at| now.since(*at) > LIVE_SPAN)
                 {
                     self.recent.pop_front();
                 }
@@ -280,6 +282,15 @@ mod tests {
             timer.sampled(Sampled::Text, at(10_000 + token * 10));
         }
         assert!(near(timer.live_decode_rate().unwrap(), 100.0));
+    }
+
+    #[test]
+    fn tokens_over_a_second_apart_still_have_a_live_rate() {
+        let mut timer = TurnTimer::start(at(0), at(0));
+        for token in 0..4 {
+            timer.sampled(Sampled::Text, at(token * 4_000));
+        }
+        assert!(near(timer.live_decode_rate().unwrap(), 0.25));
     }
 
     #[test]

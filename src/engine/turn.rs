@@ -17,6 +17,10 @@ use super::token::{TokenId, TokenRun};
 use super::worker::{Session, Worker};
 use crate::llama::sampler::{Choice, Sampler};
 
+/// Tokens of a session's first prefill call, where the batch allows.
+const FIRST_CHUNK: usize = 64;
+/// Prefill calls take a multiple of this many tokens.
+const CHUNK_STEP: usize = 32;
 /// How many candidates come with each token.
 const SHOWN_CANDIDATES: usize = 8;
 
@@ -25,7 +29,7 @@ pub(super) fn run(
     worker: &mut Worker,
     session: Session,
     id: RequestId,
-    request: GenerateRequest,
+    request: &GenerateRequest,
 ) -> Session {
     let timer = TurnTimer::start(request.submitted, worker.now());
     let mut turn = Turn {
@@ -37,7 +41,7 @@ pub(super) fn run(
         run: TokenRun::default(),
         message: request.messages.len(),
     };
-    if let Err(error) = turn.serve(&request) {
+    if let Err(error) = turn.serve(request) {
         turn.worker.emit(Event::Failed { id, error });
     }
     turn.session
@@ -143,13 +147,12 @@ impl Turn<'_> {
         };
         self.worker.phase(Phase::Prefill);
         self.report_prefill();
-        let chunk_len = self.session.model.facts().batch as usize;
         let mut start = plan.keep;
         while start < total {
             if self.worker.interrupt.is_cancelled() {
                 return Ok(Some(StopReason::Cancelled));
             }
-            let end = (start + chunk_len).min(total);
+            let end = (start + self.chunk_len()).min(total);
             let logits = if end == total {
                 Logits::Last
             } else {
@@ -173,6 +176,21 @@ impl Turn<'_> {
         *tokens += u64::from(self.timer.read_tokens());
         *seconds += self.timer.prefill().as_secs_f64();
         Ok(None)
+    }
+
+    /// How many tokens the next prefill call takes: about a second's work, so that progress is seen and a cancel is
+    /// soon heard where it can't interrupt a call; few while nothing has been measured yet.
+    fn chunk_len(&self) -> usize {
+        let (tokens, seconds) = self.session.prefill_so_far;
+        let tokens = tokens as f64 + f64::from(self.timer.read_tokens());
+        let seconds = seconds + self.timer.prefill().as_secs_f64();
+        let a_second = if tokens > 0.0 && seconds > 0.0 {
+            whole(tokens / seconds)
+        } else {
+            FIRST_CHUNK
+        };
+        let steps = (a_second / CHUNK_STEP).max(1);
+        (steps * CHUNK_STEP).min(self.session.model.facts().batch as usize)
     }
 
     /// Decodes tokens at the end of what is held and keeps the ledger in step, whatever comes of it.
@@ -343,6 +361,16 @@ impl Turn<'_> {
             self.session.ledger.truncate(wanted);
         }
     }
+}
+
+/// The whole part of a positive number, at most a batch of any size.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positive and below 2^24"
+)]
+fn whole(number: f64) -> usize {
+    number.clamp(0.0, f64::from(1 << 24)) as usize
 }
 
 fn count(tokens: usize) -> u32 {

@@ -92,7 +92,7 @@ impl Worker {
     fn serve(&mut self, command: Command) -> Next {
         match command {
             Command::Load { id, path, options } => self.load(id, &path, &options),
-            Command::Generate { id, request } => self.generate(id, request),
+            Command::Generate { id, request } => self.generate(id, &request),
             Command::Tokenize { id, messages } => self.tokenize(id, &messages),
             // Nothing is being generated: the next request brings its own settings.
             Command::SetSampling { .. } => {}
@@ -240,7 +240,7 @@ impl Worker {
         self.emit(event);
     }
 
-    fn generate(&mut self, id: RequestId, request: GenerateRequest) {
+    fn generate(&mut self, id: RequestId, request: &GenerateRequest) {
         self.interrupt.begin(id.0);
         let Some(session) = self.session.take() else {
             return self.emit(Event::Failed {
@@ -281,7 +281,8 @@ impl Session {
         CacheSnapshot {
             used,
             size: facts.context,
-            bytes: u64::from(used) * facts.kv_bytes_per_token,
+            bytes: u64::from(used) * facts.kv_bytes_per_token
+                + if used > 0 { facts.state_bytes } else { 0 },
             capacity_bytes: facts.kv_capacity_bytes,
             spans: self.ledger.spans(),
         }

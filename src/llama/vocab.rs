@@ -43,7 +43,7 @@ pub enum TokenizeError {
 pub const LONGEST_TEXT: usize = 64 << 20;
 /// Some tokenizers recurse once a character over an unbroken run; longer runs are cut at this many characters.
 const LONGEST_RUN: usize = 4096;
-/// SentencePiece grows its output by one for each byte without a token of its own, which is quadratic; texts are cut
+/// `SentencePiece` grows its output by one for each byte without a token of its own, which is quadratic; texts are cut
 /// at the first space after this many bytes, or anywhere after four times as many.
 const LONGEST_PIECE: usize = 16 << 10;
 
@@ -91,7 +91,7 @@ impl Model {
         unsafe { sys::llama_vocab_get_add_bos(self.vocab_ptr()) }
     }
 
-    /// Whether the tokenizer puts a space before a text (SentencePiece does by default).
+    /// Whether the tokenizer puts a space before a text (`SentencePiece` does by default).
     #[must_use]
     pub fn adds_space_prefix(&self) -> bool {
         self.is_sentencepiece()

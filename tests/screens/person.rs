@@ -363,6 +363,7 @@ pub fn facts() -> ModelFacts {
         flash_attention: FlashAttention::Auto,
         memory: MemoryKind::Attention,
         kv_bytes_per_token: 23_552,
+        state_bytes: 0,
         kv_capacity_bytes: 8_192 * 23_552,
         template: TemplateSource::Model,
         recommended: SamplingPatch::default(),

@@ -149,6 +149,7 @@ impl Scripted {
                 flash_attention: FlashAttention::Auto,
                 memory: script.memory,
                 kv_bytes_per_token: 100,
+                state_bytes: 0,
                 kv_capacity_bytes: 100 * u64::from(script.context),
                 template: TemplateSource::Model,
                 recommended: SamplingPatch::default(),
@@ -218,7 +219,8 @@ impl Inference for Scripted {
         self.script.calls.lock().unwrap().push(tokens.to_vec());
         self.logits = None;
         if let Some((error, kept)) = self.script.failures.get(&call) {
-            self.held.extend_from_slice(&tokens[..*kept]);
+            self.held
+                .extend_from_slice(&tokens[..tokens.len().min(*kept)]);
             return Err(*error);
         }
         if self.interrupt.is_cancelled() {

@@ -85,7 +85,6 @@ impl Session {
         let mut ready = Ok(());
         loop {
             match self.event() {
-                Event::Ready { .. } => {}
                 Event::Failed { error, .. } => {
                     ready = Err(error);
                     break;

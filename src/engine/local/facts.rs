@@ -51,6 +51,7 @@ pub(super) fn facts(
         kv_bytes_per_token: layout.map_or(0, |layout| {
             layout.bytes_per_token(params.type_k, params.type_v)
         }),
+        state_bytes: layout.map_or(0, KvLayout::state_bytes),
         kv_capacity_bytes: layout.map_or(0, |layout| {
             layout.capacity_bytes(
                 context_len,

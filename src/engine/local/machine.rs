@@ -18,8 +18,8 @@ fn threads_a_core() -> usize {
     list.trim()
         .split(',')
         .map(|range| match range.split_once('-') {
-            Some((first, last)) => match (first.parse::<usize>(), last.parse::<usize>()) {
-                (Ok(first), Ok(last)) => last.saturating_sub(first) + 1,
+            Some((from, to)) => match (from.parse::<usize>(), to.parse::<usize>()) {
+                (Ok(from), Ok(to)) => to.saturating_sub(from) + 1,
                 _ => 1,
             },
             None => 1,
