@@ -116,6 +116,8 @@ pub fn line_for_people(stats: &TurnStats) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     #[test]
