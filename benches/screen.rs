@@ -11,7 +11,7 @@
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn start(model: &PathBuf) -> Screen {
+    fn start(model: &Path) -> Screen {
         let size = PtySize {
             rows: 40,
             cols: 140,
@@ -60,7 +60,7 @@ impl Screen {
         let mut reader = pty.master.try_clone_reader().unwrap();
         let (shown, counted) = (Arc::clone(&parser), Arc::clone(&bytes));
         std::thread::spawn(move || {
-            let mut buffer = [0; 65_536];
+            let mut buffer = vec![0; 65_536];
             while let Ok(len @ 1..) = reader.read(&mut buffer) {
                 shown.lock().unwrap().process(&buffer[..len]);
                 let mut counted = counted.lock().unwrap();
@@ -162,7 +162,7 @@ fn idle(screen: &Screen) {
     println!(
         "idle for 10 s      {} bytes drawn, {:.2} % of a core",
         screen.bytes.lock().unwrap().0 - before,
-        (screen.ui_cpu() - cpu).as_secs_f64() * 10.0
+        screen.ui_cpu().saturating_sub(cpu).as_secs_f64() * 10.0
     );
 }
 
@@ -190,7 +190,7 @@ fn typing(screen: &mut Screen) {
         std::thread::sleep(Duration::from_millis(20 + (at as u64 * 7) % 60));
     }
     let span = from.elapsed();
-    let used = screen.ui_cpu() - cpu;
+    let used = screen.ui_cpu().saturating_sub(cpu);
     latencies.sort();
     let at = |percent: usize| latencies[(KEYS * percent).div_ceil(100) - 1].as_secs_f64() * 1e3;
     println!(
