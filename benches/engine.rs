@@ -131,15 +131,26 @@ impl Engine {
             match self.output.events.blocking_recv().unwrap() {
                 Event::Finished { stats, .. } => break *stats,
                 Event::Failed { error, .. } => panic!("{error}"),
+                // As the program does: once tokens stream, they are taken a frame at a time.
+                Event::Token { .. } => std::thread::sleep(Duration::from_millis(33)),
                 _ => {}
             }
+            while let Ok(event) = self.output.events.try_recv() {
+                if let Event::Finished { stats, .. } = event {
+                    return rates(&stats);
+                }
+            }
         };
-        (
-            stats.prefill_tok_s.unwrap(),
-            stats.decode_tok_s.unwrap_or(0.0),
-            stats.prompt_tokens as usize,
-        )
+        rates(&stats)
     }
+}
+
+fn rates(stats: &TurnStats) -> (f64, f64, usize) {
+    (
+        stats.prefill_tok_s.unwrap(),
+        stats.decode_tok_s.unwrap_or(0.0),
+        stats.prompt_tokens as usize,
+    )
 }
 
 struct Bare {

@@ -170,6 +170,10 @@ fn typing(screen: &mut Screen) {
     let mut latencies = Vec::with_capacity(KEYS);
     let (from, cpu) = (Instant::now(), screen.ui_cpu());
     for at in 0..KEYS {
+        if screen.text().contains("idle") {
+            screen.keys("\u{15}Write another very long story.\r");
+            screen.wait("decoding", Duration::from_secs(30));
+        }
         // A marker that grows by one letter and is found at the cursor's row alone.
         let letter = char::from(b'a' + u8::try_from(at % 26).unwrap());
         let column = screen.parser.lock().unwrap().screen().cursor_position();

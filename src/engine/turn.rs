@@ -19,6 +19,8 @@ use crate::llama::sampler::{Choice, Sampler};
 
 /// Tokens of a session's first prefill call, where the batch allows.
 const FIRST_CHUNK: usize = 64;
+/// How long a prefill call should take, in seconds. Shorter calls read a few per cent slower.
+const CHUNK_SECONDS: f64 = 2.0;
 /// Prefill calls take a multiple of this many tokens.
 const CHUNK_STEP: usize = 32;
 /// How many candidates come with each token.
@@ -178,18 +180,18 @@ impl Turn<'_> {
         Ok(None)
     }
 
-    /// How many tokens the next prefill call takes: about a second's work, so that progress is seen and a cancel is
+    /// How many tokens the next prefill call takes: about two seconds' work, so that progress is seen and a cancel is
     /// soon heard where it can't interrupt a call; few while nothing has been measured yet.
     fn chunk_len(&self) -> usize {
         let (tokens, seconds) = self.session.prefill_so_far;
         let tokens = tokens as f64 + f64::from(self.timer.read_tokens());
         let seconds = seconds + self.timer.prefill().as_secs_f64();
-        let a_second = if tokens > 0.0 && seconds > 0.0 {
-            whole(tokens / seconds)
+        let wanted = if tokens > 0.0 && seconds > 0.0 {
+            whole(tokens / seconds * CHUNK_SECONDS)
         } else {
             FIRST_CHUNK
         };
-        let steps = (a_second / CHUNK_STEP).max(1);
+        let steps = (wanted / CHUNK_STEP).max(1);
         (steps * CHUNK_STEP).min(self.session.model.facts().batch as usize)
     }
 

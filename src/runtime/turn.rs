@@ -51,6 +51,9 @@ pub(super) struct Loop<P> {
     digest: Digest,
     ticked: Instant,
     ending: Option<Ending>,
+    /// Whether the engine's last event was a token: more of them can wait for the frame that is due, and each wake
+    /// would take a core from the threads that compute.
+    streaming: bool,
 }
 
 impl<P: Program> Loop<P> {
@@ -63,6 +66,7 @@ impl<P: Program> Loop<P> {
             digest: Digest::default(),
             ticked: Instant::now(),
             ending: None,
+            streaming: false,
         }
     }
 
@@ -137,6 +141,7 @@ impl<P: Program> Loop<P> {
             .program
             .tick_interval()
             .map(|interval| self.ticked + interval);
+        let tokens_can_wait = self.streaming && self.pace.due().is_some();
         tokio::select! {
             biased;
             Some(ending) = sources.endings.recv() => Woken::Ending(ending),
@@ -146,7 +151,7 @@ impl<P: Program> Loop<P> {
             Some(()) = sources.stop.recv() => Woken::Stop,
             Some(()) = sources.resume.recv() => Woken::Resume,
             () = at(self.pace.due()) => Woken::Frame,
-            heard = listen(sources.engine.as_mut()) => Woken::Engine(heard),
+            heard = listen(sources.engine.as_mut()), if !tokens_can_wait => Woken::Engine(heard),
             Some(message) = sources.jobs.recv() => Woken::Job(message),
             () = sources.log.added() => Woken::Log,
             () = at(tick) => Woken::Tick,
@@ -168,6 +173,13 @@ impl<P: Program> Loop<P> {
             };
             self.heard(Heard::Event(event), engine);
         }
+        let gauges = sources
+            .engine
+            .as_mut()
+            .filter(|output| output.gauges.has_changed().unwrap_or(false));
+        if let Some(gauges) = gauges.map(|output| output.gauges.borrow_and_update().clone()) {
+            self.heard(Heard::Gauges(gauges), engine);
+        }
         while let Ok(message) = sources.jobs.try_recv() {
             self.take(message, Hurry::Steady, engine);
         }
@@ -181,6 +193,9 @@ impl<P: Program> Loop<P> {
     }
 
     fn heard(&mut self, heard: Heard, engine: &impl EngineLink) {
+        if let Heard::Event(event) = &heard {
+            self.streaming = matches!(event, Event::Token { .. });
+        }
         match heard {
             Heard::Event(event) => self.take(Msg::Engine(event), Hurry::Steady, engine),
             Heard::Gauges(gauges) => self.take(Msg::Gauges(gauges), Hurry::Steady, engine),
