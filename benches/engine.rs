@@ -31,6 +31,7 @@ const THREADS: u32 = 2;
 /// Words of the prompt: about as many tokens.
 const PROMPT_WORDS: usize = 600;
 const REPLY_TOKENS: u32 = 128;
+const CANCELS: u64 = 30;
 
 fn main() {
     let Some(path) = std::env::var_os("PLATEN_TEST_MODEL").map(PathBuf::from) else {
@@ -58,8 +59,35 @@ fn main() {
             decode.push((ours.1, theirs.1));
         }
     }
+    cancels(&mut engine);
     report("prefill", &prefill);
     report("decode", &decode);
+}
+
+/// From a cancel at a random moment of a prefill to the end of the turn.
+fn cancels(engine: &mut Engine) {
+    let mut latencies: Vec<f64> = (0..CANCELS)
+        .map(|at| {
+            let id = engine.begin(1_000_000 + at);
+            std::thread::sleep(Duration::from_millis(100 + at * 37 % 900));
+            let asked = Instant::now();
+            engine.handle.cancel_through(id);
+            loop {
+                match engine.output.events.blocking_recv().unwrap() {
+                    Event::Finished { id: ended, .. } if ended == id => break,
+                    Event::Failed { error, .. } => panic!("{error}"),
+                    _ => {}
+                }
+            }
+            asked.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    latencies.sort_by(f64::total_cmp);
+    println!(
+        "cancel   p50 {:.1} ms   most {:.1} ms   over {CANCELS} cancels in mid-prefill",
+        median(latencies.clone()),
+        latencies[latencies.len() - 1]
+    );
 }
 
 fn report(name: &str, pairs: &[(f64, f64)]) {
@@ -111,6 +139,11 @@ impl Engine {
 
     /// Prefill and decode rates of a turn on an empty cache, and the prompt's length.
     fn turn(&mut self, round: u64) -> (f64, f64, usize) {
+        self.begin(round);
+        self.finish()
+    }
+
+    fn begin(&mut self, round: u64) -> RequestId {
         self.handle.send(Command::Clear);
         let text = format!("{round} {}", "lorem ipsum dolor ".repeat(PROMPT_WORDS / 3));
         let request = GenerateRequest {
@@ -123,10 +156,12 @@ impl Engine {
             max_tokens: REPLY_TOKENS,
             submitted: SystemClock.now(),
         };
-        self.handle.send(Command::Generate {
-            id: RequestId(round + 2),
-            request,
-        });
+        let id = RequestId(round + 2);
+        self.handle.send(Command::Generate { id, request });
+        id
+    }
+
+    fn finish(&mut self) -> (f64, f64, usize) {
         let stats: TurnStats = loop {
             match self.output.events.blocking_recv().unwrap() {
                 Event::Finished { stats, .. } => break *stats,

@@ -82,6 +82,8 @@ pub struct App {
     pub(crate) wanted: Wanted,
     last_model: Option<PathBuf>,
     last_id: u64,
+    /// The reply that is being generated anew; it comes back where nothing takes its place.
+    replaced: Vec<(Message, String)>,
 }
 
 impl App {
@@ -122,6 +124,7 @@ impl App {
             wanted: Wanted::Nothing,
             last_model: None,
             last_id: 0,
+            replaced: Vec::new(),
         };
         match keymap {
             Ok(keymap) => app.keymap = keymap,

@@ -71,6 +71,23 @@ impl Conversation {
         self.clean = self.clean.min(count);
     }
 
+    /// Takes out the messages after the first `count`.
+    pub fn cut_off(&mut self, count: usize) -> Vec<(Message, String)> {
+        let messages = self.messages.split_off(count.min(self.messages.len()));
+        let labels = self.frames.split_off(count.min(self.frames.len()));
+        self.clean = self.clean.min(count);
+        let labels = labels.into_iter().map(|frame| frame.label);
+        messages.into_iter().zip(labels).collect()
+    }
+
+    /// Puts messages back that were cut off.
+    pub fn put_back(&mut self, messages: Vec<(Message, String)>) {
+        for (message, label) in messages {
+            self.push(message, label);
+            self.change_last(|_| {});
+        }
+    }
+
     /// Changes the last message.
     pub fn change_last(&mut self, change: impl FnOnce(&mut Message)) {
         let (Some(message), Some(frame)) = (self.messages.last_mut(), self.frames.last_mut())

@@ -39,6 +39,7 @@ impl App {
         match self.queue.pop_front() {
             Some(text) => {
                 self.conversation.push_user(text);
+                self.replaced.clear();
                 vec![self.begin_turn()]
             }
             None => Vec::new(),
@@ -83,7 +84,7 @@ impl App {
         } else if self.turn != Turn::Idle {
             self.tell("The reply is still coming; stop it first.");
         } else if let Some(last) = answerable {
-            self.conversation.truncate(last + 1);
+            self.replaced = self.conversation.cut_off(last + 1);
             return vec![self.begin_turn()];
         } else {
             self.tell("There is no message to answer again yet.");
@@ -106,6 +107,7 @@ impl App {
     pub(super) fn abandon_turn(&mut self) -> Vec<Effect> {
         let active = self.turn.active();
         self.turn = Turn::Idle;
+        self.replaced.clear();
         active
             .map(|active| Effect::CancelThrough(active.id))
             .into_iter()
@@ -170,6 +172,7 @@ impl App {
         self.turn = Turn::Idle;
         self.explain(ending.stop);
         self.drop_empty_reply();
+        self.restore_replaced();
         self.send_next()
     }
 
@@ -188,6 +191,20 @@ impl App {
         if self.conversation.last().is_some_and(is_empty) {
             self.conversation.pop();
         }
+    }
+
+    /// After a regeneration that brought nothing, the reply from before stands again.
+    fn restore_replaced(&mut self) -> bool {
+        let replaced = std::mem::take(&mut self.replaced);
+        let nothing_came = self
+            .conversation
+            .last()
+            .is_some_and(|last| last.role == Role::User);
+        let restored = nothing_came && !replaced.is_empty();
+        if restored {
+            self.conversation.put_back(replaced);
+        }
+        restored
     }
 
     fn explain(&mut self, stop: StopReason) {
@@ -231,6 +248,7 @@ impl App {
                     .change_last(|reply| reply.stop = Some(StopReason::Error));
                 self.drop_empty_reply();
             }
+            Some(Role::User) if self.restore_replaced() => {}
             Some(Role::User) => self.take_back(&mut error),
             Some(Role::System) | None => {}
         }

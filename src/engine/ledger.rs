@@ -22,12 +22,33 @@ pub struct OwnedTokens {
     pub owners: Vec<Owner>,
 }
 
+impl OwnedTokens {
+    /// The newest message that has a token here.
+    #[must_use]
+    pub fn newest(&self) -> Option<usize> {
+        self.owners.iter().filter_map(|owner| owner.message).max()
+    }
+}
+
+impl Plan {
+    /// How many of the prompt's tokens are read although their message was held.
+    #[must_use]
+    pub fn read_again(&self, prompt: &OwnedTokens) -> usize {
+        prompt
+            .owners
+            .iter()
+            .skip(self.keep)
+            .filter(|owner| owner.message.is_some() && owner.message <= self.newest_held)
+            .count()
+    }
+}
+
 /// The tokens of one sequence of the cache.
 #[derive(Debug, Default)]
 pub struct Ledger {
     held: OwnedTokens,
-    /// Why the cache was emptied since the last prompt, where that was not asked for.
-    lost: Option<RereadReason>,
+    /// Why the cache was emptied since the last prompt, where that was not asked for, and the newest message it held.
+    lost: Option<(RereadReason, Option<usize>)>,
 }
 
 /// What to keep of the cache for a prompt.
@@ -36,8 +57,10 @@ pub struct Plan {
     /// Tokens to keep from the start; at least one token of the prompt is always left to read, since its logits
     /// start the reply.
     pub keep: usize,
-    /// Why earlier messages are read again, where they are.
+    /// Why messages are read again, where they are.
     pub reason: Option<RereadReason>,
+    /// The newest message that the cache held; what is read of it and of those before it is read again.
+    pub newest_held: Option<usize>,
 }
 
 impl Ledger {
@@ -71,14 +94,20 @@ impl Ledger {
             .take_while(|(held, wanted)| held == wanted)
             .count();
         let keep = common.min(prompt.tokens.len().saturating_sub(1));
-        let reason = if self.is_empty() {
-            self.lost.clone()
+        let (reason, newest_held) = if self.is_empty() {
+            self.lost
+                .clone()
+                .map_or((None, None), |(reason, newest)| (Some(reason), newest))
         } else if common == self.len() {
-            None
+            (None, self.held.newest())
         } else {
-            diverged(prompt, common, changed)
+            (diverged(prompt, common, changed), self.held.newest())
         };
-        Plan { keep, reason }
+        Plan {
+            keep,
+            reason,
+            newest_held,
+        }
     }
 
     /// Notes that tokens were read at the end.
@@ -96,17 +125,6 @@ impl Ledger {
         }
     }
 
-    /// Notes that a generated token was read at the end.
-    pub fn append_generated(&mut self, token: TokenId, message: usize) {
-        self.append(
-            &[token],
-            &[Owner {
-                message: Some(message),
-                role: Some(Role::Assistant),
-            }],
-        );
-    }
-
     /// Notes that the cache ends after `len` tokens.
     pub fn truncate(&mut self, len: usize) {
         self.held.tokens.truncate(len);
@@ -121,8 +139,9 @@ impl Ledger {
 
     /// Notes that the cache was emptied because it could not serve; the next plan says why.
     pub fn lose(&mut self, reason: RereadReason) {
+        let newest = self.held.newest();
         self.truncate(0);
-        self.lost = Some(reason);
+        self.lost = Some((reason, newest));
     }
 
     /// The cells in order, by whose they are.
@@ -147,11 +166,7 @@ impl Ledger {
 
 /// Why the prompt leaves what is held after `common` tokens: `None` where only the newest message is to be read.
 fn diverged(prompt: &OwnedTokens, common: usize, changed: Option<usize>) -> Option<RereadReason> {
-    let newest = prompt
-        .owners
-        .iter()
-        .filter_map(|owner| owner.message)
-        .max()?;
+    let newest = prompt.newest()?;
     let message = prompt.owners.get(common)?.message?;
     if message >= newest {
         return None;
@@ -160,18 +175,6 @@ fn diverged(prompt: &OwnedTokens, common: usize, changed: Option<usize>) -> Opti
         Some(changed) if changed <= message => RereadReason::TemplateChanged { message: changed },
         _ => RereadReason::Edited { message },
     })
-}
-
-/// How many tokens of `prompt` from `keep` on belong to messages before the newest one.
-#[must_use]
-pub fn old_tokens_after(prompt: &OwnedTokens, keep: usize) -> usize {
-    let newest = prompt.owners.iter().filter_map(|owner| owner.message).max();
-    prompt
-        .owners
-        .iter()
-        .skip(keep)
-        .filter(|owner| owner.message.is_some() && owner.message < newest)
-        .count()
 }
 
 #[cfg(test)]
@@ -212,6 +215,7 @@ mod tests {
         assert_eq!(
             ledger.plan(&next, None),
             Plan {
+                newest_held: Some(1),
                 keep: 5,
                 reason: None
             }
@@ -224,6 +228,7 @@ mod tests {
         assert_eq!(
             held(&same).plan(&same, None),
             Plan {
+                newest_held: Some(0),
                 keep: 2,
                 reason: None
             }
@@ -245,10 +250,31 @@ mod tests {
         assert_eq!(
             held(&before).plan(&after, None),
             Plan {
+                newest_held: Some(2),
                 keep: 1,
                 reason: Some(RereadReason::Edited { message: 0 })
             }
         );
+    }
+
+    #[test]
+    fn everything_behind_an_edit_that_was_held_counts_as_read_again() {
+        let before = prompt(&[
+            (&[1, 2], Role::System),
+            (&[3, 4, 5], Role::User),
+            (&[6], Role::Assistant),
+        ]);
+        let regenerated = prompt(&[(&[1, 9], Role::System), (&[3, 4, 5], Role::User)]);
+        let asked_more = prompt(&[
+            (&[1, 9], Role::System),
+            (&[3, 4, 5], Role::User),
+            (&[6], Role::Assistant),
+            (&[7, 8], Role::User),
+        ]);
+        for (prompt, again) in [(regenerated, 4), (asked_more, 5)] {
+            let plan = held(&before).plan(&prompt, None);
+            assert_eq!(plan.read_again(&prompt), again);
+        }
     }
 
     #[test]
@@ -262,6 +288,7 @@ mod tests {
         assert_eq!(
             held(&before).plan(&after, Some(1)),
             Plan {
+                newest_held: Some(1),
                 keep: 2,
                 reason: Some(RereadReason::TemplateChanged { message: 1 })
             }

@@ -9,7 +9,7 @@ use super::event::{
     StopReason,
 };
 use super::inference::{DecodeError, Logits, Truncation};
-use super::ledger::{OwnedTokens, Owner, old_tokens_after};
+use super::ledger::{OwnedTokens, Owner};
 use super::prompt::{Prompt, Vocabulary};
 use super::stream::{Pushed, ReplyStream};
 use super::timer::{Sampled, TurnTimer};
@@ -133,10 +133,8 @@ impl Turn<'_> {
         }
         self.session.ledger.keep(&prompt.owners[..plan.keep]);
         let total = prompt.tokens.len();
-        let reread = plan.reason.map(|reason| Reread {
-            tokens: count(old_tokens_after(prompt, plan.keep)),
-            reason,
-        });
+        let tokens = count(plan.read_again(prompt));
+        let reread = plan.reason.map(|reason| Reread { tokens, reason });
         self.prefill = PrefillProgress {
             prompt_tokens: count(total),
             reused_tokens: count(plan.keep),

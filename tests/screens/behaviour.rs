@@ -560,6 +560,39 @@ fn regenerating_asks_the_same_again_without_the_reply() {
 }
 
 #[test]
+fn a_reply_comes_back_where_its_regeneration_brings_nothing() {
+    for ending in ["stopped", "refused"] {
+        let mut person = Person::ready(80, 24);
+        person.turn("Hello", ["The first", " answer"]);
+        person.say("/regen");
+        person.sees_not("The first answer");
+        if ending == "stopped" {
+            person.press(KeyCode::Esc);
+            person.finish(StopReason::Cancelled);
+        } else {
+            let id = person.turn_id();
+            let error = EngineError::new("Reading the prompt failed.", "Send it again.");
+            person.hear(Event::Failed { id, error });
+        }
+        person.sees("The first answer");
+        person.say("More");
+        assert_eq!(person.last_prompt().len(), 3, "{ending}");
+    }
+}
+
+#[test]
+fn a_regenerated_reply_takes_the_place_of_the_old_one() {
+    let mut person = Person::ready(80, 24);
+    person.turn("Hello", ["The first", " answer"]);
+    person.say("/regen");
+    person.token("Another");
+    person.press(KeyCode::Esc);
+    person.finish(StopReason::Cancelled);
+    person.sees("Another");
+    person.sees_not("The first answer");
+}
+
+#[test]
 fn the_last_reply_can_be_copied_raw() {
     let mut person = Person::ready(80, 24);
     person.turn("Hello", ["**Hi**", "\n\tthere"]);
