@@ -9,6 +9,8 @@ use crate::engine::stats::{Gaps, TurnStats};
 
 /// How many rates a sparkline keeps.
 const RATES: usize = 24;
+/// A token that takes longer than the span of the live rate slows it down before it comes.
+const OVERDUE: Duration = Duration::from_secs(1);
 /// The time between two rates of the decode sparkline.
 const DECODE_SAMPLE: Duration = Duration::from_millis(250);
 
@@ -118,13 +120,23 @@ impl Meter {
             .then(|| f64::from(progress.read_tokens) / seconds)
     }
 
-    /// Decode rate: of the finished turn, else over the last second; none below two tokens.
+    /// Decode rate: of the finished turn, else over the last second; none below two tokens. While a token is overdue,
+    /// the rate is at most what it would be if the token came now.
     #[must_use]
-    pub fn decode_tok_s(&self) -> Option<f64> {
-        match &self.stats {
-            Some(stats) => stats.decode_tok_s,
-            None => self.decode_tok_s,
+    pub fn decode_tok_s(&self, now: Timestamp) -> Option<f64> {
+        if let Some(stats) = &self.stats {
+            return stats.decode_tok_s;
         }
+        let waited = self
+            .token
+            .as_ref()
+            .map_or(Duration::ZERO, |last| now.since(last.at));
+        let most = if waited > OVERDUE {
+            waited.as_secs_f64().recip()
+        } else {
+            f64::INFINITY
+        };
+        self.decode_tok_s.map(|rate| rate.min(most))
     }
 
     /// The time that the rest of the prompt will take, estimated from the rate so far or, before the first
@@ -259,11 +271,36 @@ mod tests {
             ..Gauges::default()
         };
         meter.gauged(&gauges, Timestamp(0));
-        assert_eq!(meter.decode_tok_s(), None);
+        assert_eq!(meter.decode_tok_s(Timestamp(0)), None);
         meter.generated = 2;
         meter.gauged(&gauges, Timestamp(0));
         meter.gauged(&gauges, Timestamp(1));
-        assert_eq!(meter.decode_tok_s(), Some(61.2));
+        assert_eq!(meter.decode_tok_s(Timestamp(1)), Some(61.2));
         assert_eq!(meter.decode_rates.len(), 1);
+    }
+
+    #[test]
+    fn a_token_that_does_not_come_slows_the_rate_down() {
+        let token = |at| SampledToken {
+            id: crate::engine::token::TokenId(1),
+            bytes: Vec::new(),
+            text: String::new(),
+            thinking_len: 0,
+            probability: 1.0,
+            alternatives: Vec::new(),
+            at: Timestamp(at),
+            temperature: 0.7,
+        };
+        let mut meter = Meter::default();
+        for at in [1_000_000, 1_016_000] {
+            meter.sampled(token(at), Duration::ZERO);
+        }
+        let gauges = Gauges {
+            decode_tok_s: Some(62.5),
+            ..Gauges::default()
+        };
+        meter.gauged(&gauges, Timestamp(1_016_000));
+        assert_eq!(meter.decode_tok_s(Timestamp(1_500_000)), Some(62.5));
+        assert_eq!(meter.decode_tok_s(Timestamp(5_016_000)), Some(0.25));
     }
 }

@@ -150,7 +150,7 @@ fn decode(app: &App, width: usize) -> Line<'static> {
     );
     rate_line(
         app,
-        ("decode", meter.decode_tok_s()),
+        ("decode", meter.decode_tok_s(app.now)),
         tokens,
         (rates, app.palette.good()),
     )

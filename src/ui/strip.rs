@@ -51,7 +51,7 @@ fn speed(app: &App, width: usize) -> Line<'static> {
     let mut facts = vec![
         format!("TTFT {}", meter.ttft.map_or(NONE.into(), format::duration)),
         format!("prefill {}", rate(meter.prefill_tok_s())),
-        format!("decode {}", rate(meter.decode_tok_s())),
+        format!("decode {}", rate(meter.decode_tok_s(app.now))),
     ];
     if meter.generated > 0 {
         facts.push(format!("{} tok", format::count(meter.generated)));

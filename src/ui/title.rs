@@ -97,7 +97,7 @@ fn reading(app: &App, width: usize) -> String {
 }
 
 fn decoding(app: &App, width: usize) -> String {
-    match app.meter.decode_tok_s() {
+    match app.meter.decode_tok_s(app.now) {
         Some(rate) if width >= 30 => format!("decoding {:>5} tok/s", format::rate(rate)),
         Some(rate) => format!("{} tok/s", format::rate(rate)),
         None => "decoding".into(),
