@@ -192,6 +192,19 @@ mod tests {
         }
     }
 
+    fn token(at: u64) -> SampledToken {
+        SampledToken {
+            id: crate::engine::token::TokenId(1),
+            bytes: Vec::new(),
+            text: String::new(),
+            thinking_len: 0,
+            probability: 1.0,
+            alternatives: Vec::new(),
+            at: Timestamp(at),
+            temperature: 0.7,
+        }
+    }
+
     #[test]
     fn the_time_left_counts_down_between_two_chunks() {
         let mut meter = Meter::default();
@@ -232,16 +245,6 @@ mod tests {
     #[test]
     fn gaps_are_percentiles_by_nearest_rank_and_need_two_tokens() {
         let mut meter = Meter::default();
-        let token = |at| SampledToken {
-            id: crate::engine::token::TokenId(1),
-            bytes: Vec::new(),
-            text: String::new(),
-            thinking_len: 0,
-            probability: 1.0,
-            alternatives: Vec::new(),
-            at: Timestamp(at),
-            temperature: 0.7,
-        };
         meter.sampled(token(0), Duration::from_millis(300));
         assert_eq!(meter.gaps(), None);
         let mut at = 0;
@@ -281,16 +284,6 @@ mod tests {
 
     #[test]
     fn a_token_that_does_not_come_slows_the_rate_down() {
-        let token = |at| SampledToken {
-            id: crate::engine::token::TokenId(1),
-            bytes: Vec::new(),
-            text: String::new(),
-            thinking_len: 0,
-            probability: 1.0,
-            alternatives: Vec::new(),
-            at: Timestamp(at),
-            temperature: 0.7,
-        };
         let mut meter = Meter::default();
         for at in [1_000_000, 1_016_000] {
             meter.sampled(token(at), Duration::ZERO);
