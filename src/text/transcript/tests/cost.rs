@@ -49,7 +49,7 @@ fn a_hundred_thousand_lines_cost_a_token_no_more_than_ten() {
     }
     // Wrapping it all a thousand times would take minutes.
     assert!(
-        start.elapsed() < Duration::from_secs(2),
+        start.elapsed() < Duration::from_secs(30),
         "{:?}",
         start.elapsed()
     );
@@ -83,7 +83,7 @@ fn a_megabyte_without_spaces_streams_and_shows_its_last_line() {
         transcript.sync(&items(&bodies), 80);
     }
     assert!(
-        start.elapsed() < Duration::from_secs(2),
+        start.elapsed() < Duration::from_secs(30),
         "{:?}",
         start.elapsed()
     );
@@ -104,7 +104,7 @@ fn a_reply_after_thinking_costs_a_token_no_more_than_one_without() {
         transcript.sync(&[item(end)][..], 80);
     }
     assert!(
-        start.elapsed() < Duration::from_secs(3),
+        start.elapsed() < Duration::from_secs(30),
         "{:?}",
         start.elapsed()
     );
