@@ -19,3 +19,17 @@ pub use sanitize::{visible, visible_line};
 pub use transcript::{Item, ItemKind, Items, Line, LineKind, Thinking, Transcript};
 pub use width::{fit, width};
 pub use wrap::wrap;
+
+/// `1,204`: a whole number with commas between thousands.
+#[must_use]
+pub fn grouped(number: impl Into<u64>) -> String {
+    let digits = number.into().to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

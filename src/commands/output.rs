@@ -25,19 +25,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// A whole number with commas between thousands.
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
+pub use crate::text::grouped;
 
 /// Writes rows in columns two spaces apart; the last column is as wide as it is.
 ///
@@ -123,7 +111,7 @@ mod tests {
                 "16384.0 PiB"
             ]
         );
-        let grouped: Vec<String> = [0, 999, 1000, 1_234_567].map(grouped).into();
+        let grouped: Vec<String> = [0_u64, 999, 1000, 1_234_567].map(grouped).into();
         assert_eq!(grouped, ["0", "999", "1,000", "1,234,567"]);
     }
 

@@ -16,6 +16,7 @@ use super::timer::{Sampled, TurnTimer};
 use super::token::{TokenId, TokenRun};
 use super::worker::{Session, Worker};
 use crate::llama::sampler::{Choice, Sampler};
+use crate::text::grouped;
 
 /// Tokens of a session's first prefill call, where the batch allows.
 const FIRST_CHUNK: usize = 64;
@@ -108,7 +109,10 @@ impl Turn<'_> {
             .count();
         Err(EngineError::new(
             format!(
-                "The conversation needs {needed} tokens, {own} of them for the last message; the context holds {context}."
+                "The conversation needs {} tokens, {} of them for the last message; the context holds {}.",
+                grouped(needed as u64),
+                grouped(own as u64),
+                grouped(context as u64),
             ),
             "Shorten the message, begin a new chat with /new, or start with a larger --ctx.",
         ))

@@ -6,19 +6,7 @@ use std::time::Duration;
 /// What stands for a value that does not exist.
 pub const NONE: &str = "–";
 
-/// `1,204`
-#[must_use]
-pub fn count(number: impl Into<u64>) -> String {
-    let digits = number.into().to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub use crate::text::grouped as count;
 
 /// `61.2`, `191`, `1,204`: tokens a second.
 #[must_use]
