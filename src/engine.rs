@@ -99,12 +99,6 @@ impl EngineHandle {
     pub fn interrupt(&self) -> Arc<Interrupt> {
         Arc::clone(&self.interrupt)
     }
-
-    /// Whether the thread has ended.
-    #[must_use]
-    pub fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
 }
 
 impl Drop for EngineHandle {

@@ -81,16 +81,9 @@ fn read(context: &mut Context, tokens: &[TokenId]) -> Vec<f32> {
     context.logits().unwrap().to_vec()
 }
 
-const ALL_KINDS: [TinyKind; 4] = [
-    TinyKind::Llama,
-    TinyKind::Gemma3,
-    TinyKind::Mamba,
-    TinyKind::Lfm2,
-];
-
 #[test]
 fn every_kind_of_memory_loads_and_computes_finite_logits() {
-    for kind in ALL_KINDS {
+    for kind in TinyKind::ALL {
         let mut context = context(kind);
         let logits = read(&mut context, &tokens(40));
         assert_eq!(logits.len(), 259);
@@ -475,7 +468,7 @@ fn a_cache_cut_back_and_read_again_gives_the_logits_of_a_cold_one() {
 
 #[test]
 fn a_state_comes_back_whole_and_damage_is_refused() {
-    for kind in ALL_KINDS {
+    for kind in TinyKind::ALL {
         let all = tokens(96);
         let cold = read(&mut context(kind), &all);
         let mut source = context(kind);

@@ -101,12 +101,7 @@ fn twenty_turns(path: &Path, options: &LoadOptions, max_tokens: u32) {
 #[test]
 fn twenty_turns_reread_nothing_and_match_a_cold_context_on_every_kind_of_memory() {
     let folder = tempfile::tempdir().unwrap();
-    for kind in [
-        TinyKind::Llama,
-        TinyKind::Gemma3,
-        TinyKind::Mamba,
-        TinyKind::Lfm2,
-    ] {
+    for kind in TinyKind::ALL {
         let path = tiny_gguf::write_in(kind, folder.path());
         twenty_turns(&path, &options(2048), 24);
     }
@@ -120,12 +115,7 @@ fn twenty_turns_of_the_default_model_reread_nothing_and_match_a_cold_context() {
 #[test]
 fn edits_regenerations_and_stops_match_a_cold_context() {
     let folder = tempfile::tempdir().unwrap();
-    for kind in [
-        TinyKind::Llama,
-        TinyKind::Gemma3,
-        TinyKind::Mamba,
-        TinyKind::Lfm2,
-    ] {
+    for kind in TinyKind::ALL {
         let path = tiny_gguf::write_in(kind, folder.path());
         let options = options(2048);
         let (mut session, chunks) = recorded(&path, options.clone());
@@ -184,12 +174,7 @@ fn a_cancel_in_a_long_prefill_takes_effect_at_once_and_the_rest_is_read_later() 
 #[test]
 fn a_real_context_runs_full_and_the_next_message_works() {
     let folder = tempfile::tempdir().unwrap();
-    for kind in [
-        TinyKind::Llama,
-        TinyKind::Gemma3,
-        TinyKind::Mamba,
-        TinyKind::Lfm2,
-    ] {
+    for kind in TinyKind::ALL {
         let path = tiny_gguf::write_in(kind, folder.path());
         let mut session = open(&path, options(256));
         session.max_tokens = 1000;
