@@ -3,6 +3,7 @@
 
 pub mod conversation;
 pub mod help;
+pub mod keeping;
 pub mod layout;
 pub mod log_ring;
 pub mod message;
@@ -26,7 +27,8 @@ use crate::chat::Message;
 use crate::clock::Timestamp;
 use crate::config::{Config, PanelsConfig};
 use crate::engine::command::RequestId;
-use crate::engine::event::{CacheSnapshot, EngineError, Event, Gauges, ModelFacts};
+use crate::engine::event::{CacheSnapshot, EngineError, Event, Gauges, ModelFacts, StopReason};
+use crate::engine::sampling::Sampling;
 use crate::engine::token::Role;
 use crate::keymap::{Action, Context, Keymap};
 use crate::logging::{LogLevel, LogLine};
@@ -35,7 +37,8 @@ use crate::text::composer::Composer;
 use crate::text::transcript::Transcript;
 use crate::ui::palette::Palette;
 
-use conversation::Conversation;
+use conversation::{Conversation, CutOff};
+use keeping::OpenChat;
 use layout::Layout;
 use log_ring::LogRing;
 use message::{Effect, Msg};
@@ -64,6 +67,7 @@ pub struct App {
     pub(crate) overlay: Option<Overlay>,
     pub(crate) panels: Panels,
     pub(crate) conversation: Conversation,
+    pub(crate) chat: OpenChat,
     pub(crate) system: Option<String>,
     pub(crate) queue: VecDeque<String>,
     pub(crate) notices: Vec<Notice>,
@@ -83,7 +87,9 @@ pub struct App {
     last_model: Option<PathBuf>,
     last_id: u64,
     /// The reply that is being generated anew; it comes back where nothing takes its place.
-    replaced: Vec<(Message, String)>,
+    replaced: Vec<CutOff>,
+    /// The sampling that the running reply was asked with.
+    asked: Sampling,
 }
 
 impl App {
@@ -106,6 +112,7 @@ impl App {
                 PanelsConfig::Hidden => Panels::Hidden,
             },
             conversation: Conversation::default(),
+            chat: OpenChat::default(),
             system: config.system.clone(),
             queue: VecDeque::new(),
             notices: Vec::new(),
@@ -125,6 +132,7 @@ impl App {
             last_model: None,
             last_id: 0,
             replaced: Vec::new(),
+            asked: Sampling::default(),
         };
         match keymap {
             Ok(keymap) => app.keymap = keymap,
@@ -174,7 +182,7 @@ impl App {
     /// Changes the state by what happened, and says what should be done.
     pub fn update(&mut self, msg: Msg, now: Timestamp) -> Vec<Effect> {
         self.now = now;
-        let effects = match msg {
+        let mut effects = match msg {
             Msg::Key(key) => self.key(key),
             Msg::Paste(text) => self.paste(&text),
             Msg::Resize { width, height } => {
@@ -195,8 +203,13 @@ impl App {
             }
             Msg::Models(models) => self.models_found(models),
             Msg::Download(event) => self.download_moved(event),
+            Msg::Store(event) => {
+                self.store_said(event);
+                Vec::new()
+            }
             Msg::Tick => Vec::new(),
         };
+        effects.extend(self.keep());
         self.relayout();
         effects
     }
@@ -261,6 +274,7 @@ impl App {
             format!("Leave and start platen again; the log ({log}) may say why."),
         );
         self.fail(&error);
+        self.end_reply(StopReason::Error);
         self.engine = EngineState::Failed(error);
         self.turn = Turn::Idle;
     }

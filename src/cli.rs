@@ -14,9 +14,11 @@ use clap_complete::Shell;
 
 use crate::config::{Layer, Origin};
 use crate::engine::options::KvType;
-pub use invocation::{ChatSurface, EventsFormat, Invocation, Output, Report, StatsFormat};
+pub use invocation::{
+    ChatSurface, ChatsRequest, EventsFormat, ExportFormat, Invocation, Output, Report, StatsFormat,
+};
 
-use flags::{ModelFlag, ReportFlags, RunFlags, SystemFlag};
+use flags::{ChatFlags, ChatName, ModelFlag, ReportFlags, RunFlags, StoreFlags, SystemFlag};
 use prompt_source::PromptSource;
 use terminals::Terminals;
 
@@ -51,6 +53,8 @@ struct ChatArgs {
     plain: bool,
     #[command(flatten)]
     report: ReportFlags,
+    #[command(flatten)]
+    chats: ChatFlags,
     #[command(flatten)]
     run: RunFlags,
 }
@@ -108,6 +112,11 @@ is piped in follows the prompt after a blank line:\n\n  platen ask \"Explain thi
         #[command(flatten)]
         system: SystemFlag,
     },
+    /// List, show or export the chats that were kept
+    Chats {
+        #[command(subcommand)]
+        command: Option<ChatsCommand>,
+    },
     /// Show or check the configuration
     Config {
         #[command(subcommand)]
@@ -117,6 +126,43 @@ is piped in follows the prompt after a blank line:\n\n  platen ask \"Explain thi
     Completions {
         /// The shell
         shell: Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ChatsCommand {
+    /// List all chats, the one that changed last first
+    List {
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        store: StoreFlags,
+    },
+    /// Show a chat
+    Show {
+        /// The chat's number, or last
+        chat: ChatName,
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        store: StoreFlags,
+    },
+    /// Write a chat to standard output
+    Export {
+        /// The chat's number, or last
+        chat: ChatName,
+        /// md or json; json holds everything, alternatives and token ids included
+        #[arg(
+            long,
+            value_name = "FORMAT",
+            default_value = "md",
+            hide_possible_values = true
+        )]
+        format: ExportFormat,
+        #[command(flatten)]
+        store: StoreFlags,
     },
 }
 
@@ -184,6 +230,7 @@ impl Cli {
                 flags: system.layer(model),
                 messages,
             },
+            CliCommand::Chats { command } => chats(command),
             CliCommand::Config { command } => match command {
                 None => Invocation::ConfigShow {
                     flags: Layer::new(),
@@ -217,10 +264,15 @@ impl ChatArgs {
                 .into_values()
                 .next()
         };
-        model.or(plain).or(report).or_else(|| match flag()?.1 {
-            Origin::Flag(flag) => Some(flag.to_owned()),
-            Origin::Default | Origin::File { .. } | Origin::Environment(_) => None,
-        })
+        let chats = self.chats.first_given().map(str::to_owned);
+        model
+            .or(plain)
+            .or(report)
+            .or(chats)
+            .or_else(|| match flag()?.1 {
+                Origin::Flag(flag) => Some(flag.to_owned()),
+                Origin::Default | Origin::File { .. } | Origin::Environment(_) => None,
+            })
     }
 
     fn meaning(self, terminals: Terminals) -> Result<Invocation, clap::Error> {
@@ -235,13 +287,43 @@ impl ChatArgs {
                 "--stats and --events need --plain: the screen shows the numbers itself",
             ));
         }
-        let flags = self.run.layer(self.model_name.or(self.model.model));
+        if surface == ChatSurface::Plain
+            && let Some(flag) = self.chats.first_given()
+        {
+            return Err(wrong_use(&format!(
+                "{flag} needs the screen: a plain chat is not kept"
+            )));
+        }
+        let mut flags = self.run.layer(self.model_name.or(self.model.model));
+        let resume = self.chats.resume();
+        self.chats.add_to(&mut flags);
         Ok(Invocation::Chat {
             flags,
+            resume,
             surface,
             report,
         })
     }
+}
+
+fn chats(command: Option<ChatsCommand>) -> Invocation {
+    let (store, request) = match command {
+        None => (None, ChatsRequest::List(Output::Text)),
+        Some(ChatsCommand::List { json, store }) => (Some(store), ChatsRequest::List(output(json))),
+        Some(ChatsCommand::Show { chat, json, store }) => {
+            (Some(store), ChatsRequest::Show(chat, output(json)))
+        }
+        Some(ChatsCommand::Export {
+            chat,
+            format,
+            store,
+        }) => (Some(store), ChatsRequest::Export(chat, format)),
+    };
+    let mut flags = Layer::new();
+    if let Some(store) = store {
+        store.add_to(&mut flags);
+    }
+    Invocation::Chats { flags, request }
 }
 
 fn output(json: bool) -> Output {

@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod chat;
+pub mod chats;
 pub mod completions;
 pub mod config;
 pub mod headless;

@@ -35,6 +35,8 @@ pub struct Config {
     pub sampling: SamplingPatch,
     /// How long replies get.
     pub generation: GenerationConfig,
+    /// How chats are kept.
+    pub chats: ChatsConfig,
     /// The screen.
     pub ui: UiConfig,
     /// Keys for actions, by the action's name; they replace the defaults of that action.
@@ -56,6 +58,25 @@ impl Default for GenerationConfig {
         GenerationConfig {
             max_tokens: 2048,
             stop: Vec::new(),
+        }
+    }
+}
+
+/// How chats are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChatsConfig {
+    /// Whether they are.
+    pub save: bool,
+    /// In which file; where it is not set, in platen's data directory.
+    pub file: Option<PathBuf>,
+}
+
+impl Default for ChatsConfig {
+    fn default() -> Self {
+        ChatsConfig {
+            save: true,
+            file: None,
         }
     }
 }

@@ -4,10 +4,13 @@ use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use platen::cli::flags::ChatName;
 use platen::cli::terminals::Terminals;
 use platen::cli::{ChatSurface, Invocation};
+use platen::commands::chat::{Chosen, Resume};
+use platen::commands::chats::Reader;
 use platen::commands::pull::ProgressStyle;
-use platen::commands::{self, ask, inspect, models, plain, prompt, pull};
+use platen::commands::{self, ask, chats, inspect, models, plain, prompt, pull};
 use platen::config::file::ConfigFile;
 use platen::config::{Config, Layer, Sources, environment};
 use platen::failure;
@@ -32,6 +35,7 @@ fn run(invocation: Invocation) -> anyhow::Result<ExitCode> {
             flags,
             surface: ChatSurface::Plain,
             report,
+            ..
         } => {
             let config = config(flags)?;
             plain::run(
@@ -44,9 +48,10 @@ fn run(invocation: Invocation) -> anyhow::Result<ExitCode> {
         }
         Invocation::Chat {
             flags,
+            resume,
             surface: ChatSurface::Screen,
             ..
-        } => return screen(flags),
+        } => return screen(flags, resume),
         Invocation::Ask {
             flags,
             prompt,
@@ -55,6 +60,14 @@ fn run(invocation: Invocation) -> anyhow::Result<ExitCode> {
             let config = config(flags)?;
             let model = model_of(&config)?;
             ask::run(&model, &config, prompt.read_from_process()?, report, out)
+        }
+        Invocation::Chats { flags, request } => {
+            let config = config(flags)?;
+            let path = match config.chats.file {
+                Some(path) => path,
+                None => Paths::find()?.chats_file(),
+            };
+            chats::run(&path, request, reader(), out, &mut stderr())
         }
         Invocation::Models { output } => models::run(&places()?, output, out, &mut stderr()),
         Invocation::Pull { source } => {
@@ -87,9 +100,14 @@ fn run(invocation: Invocation) -> anyhow::Result<ExitCode> {
 }
 
 /// The chat on the whole screen. A bad file is told there, so that it never keeps anybody from chatting.
-fn screen(flags: Layer) -> anyhow::Result<ExitCode> {
+fn screen(flags: Layer, resume: Option<ChatName>) -> anyhow::Result<ExitCode> {
+    let chosen = Chosen {
+        model: flags.contains_key("model"),
+        system: flags.contains_key("system"),
+    };
     let (loaded, broken) = platen::config::load_despite_file(&sources(flags))?;
-    let ending = commands::chat::run(&loaded.config, broken.as_ref())?;
+    let resume = resume.map(|name| Resume { name, chosen });
+    let ending = commands::chat::run(&loaded.config, broken.as_ref(), resume)?;
     Ok(ExitCode::from(ending.exit_code()))
 }
 
@@ -107,6 +125,14 @@ fn model_of(config: &Config) -> anyhow::Result<PathBuf> {
 
 fn places() -> anyhow::Result<Places> {
     Ok(Places::from_env(Paths::find()?.models_dir, Vec::new()))
+}
+
+fn reader() -> Reader {
+    if stdout().is_terminal() {
+        Reader::Terminal
+    } else {
+        Reader::Program
+    }
 }
 
 fn progress_style() -> ProgressStyle {

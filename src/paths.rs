@@ -94,6 +94,12 @@ impl Paths {
         }
     }
 
+    /// The chats.
+    #[must_use]
+    pub fn chats_file(&self) -> PathBuf {
+        self.data_dir.join("chats.db")
+    }
+
     /// The configuration file.
     #[must_use]
     pub fn config_file(&self) -> PathBuf {

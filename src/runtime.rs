@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::app::App;
 use crate::app::message::{Effect, Msg};
+use crate::chat::keeper::{self, Keeper};
 use crate::clock::Timestamp;
 use crate::engine::command::{Command, RequestId};
 use crate::engine::{EngineHandle, EngineOutput};
@@ -89,6 +90,8 @@ pub struct Session<P, L> {
     pub spawn_engine: Box<dyn FnOnce() -> anyhow::Result<(L, EngineOutput)>>,
     /// Finds and fetches models.
     pub library: Arc<dyn Library>,
+    /// Where chats are kept; `None` keeps none.
+    pub chats: Option<keeper::Setup>,
     /// Where messages go.
     pub log: LogSink,
 }
@@ -103,6 +106,7 @@ pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<
         program,
         spawn_engine,
         library,
+        chats,
         log,
     } = session;
     let (endings, heard) = Endings::new();
@@ -117,7 +121,8 @@ pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<
         let terminal = Terminal::enter(&log)?;
         watch::terminal(terminal.tty().try_clone_to_owned()?, endings.clone())?;
         let (jobs, job_messages) = jobs::Jobs::new(library);
-        let mut turn = Loop::new(program, terminal, jobs);
+        let keeper = chats.map(|chats| keep(chats, jobs.results())).transpose()?;
+        let mut turn = Loop::new(program, terminal, jobs, keeper);
         let wanted = turn.first_frame();
         let (engine, output) = spawn_engine()?;
         let sources = Sources {
@@ -132,14 +137,29 @@ pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<
         };
         let ending = turn.run(&engine, sources, wanted).await;
         endings.begin(ending);
-        turn.leave();
+        // The last words go to the disk while the terminal, which may not answer any more, is given back.
+        let farewell = turn.leave();
         if let Some(message) = ending.message() {
+            crash::say(&message);
+        }
+        if let Some(message) = farewell
+            .and_then(Keeper::close)
+            .and_then(|words| words.message())
+        {
             crash::say(&message);
         }
         drop(engine);
         endings.finish();
         Ok(ending)
     })
+}
+
+/// Starts to keep chats; what becomes of them arrives as messages.
+fn keep(chats: keeper::Setup, results: mpsc::UnboundedSender<Msg>) -> anyhow::Result<Keeper> {
+    Keeper::start(chats, move |event| {
+        let _ = results.send(Msg::Store(event));
+    })
+    .context("the thread that keeps the chats can't be started")
 }
 
 /// Everything that the loop waits for.

@@ -167,6 +167,10 @@ top_k = 10 # file, line 3
 max_tokens = 2048 # default
 stop = ["a", "b"] # flag --stop
 
+[chats]
+save = true # default
+# file: chats.db in platen's data directory # default
+
 [ui]
 panels = "auto" # default
 

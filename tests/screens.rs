@@ -8,6 +8,8 @@ mod anything;
 mod behaviour;
 #[path = "screens/emulator.rs"]
 mod emulator;
+#[path = "screens/keeping.rs"]
+mod keeping;
 #[path = "screens/loading.rs"]
 mod loading;
 #[path = "screens/person.rs"]

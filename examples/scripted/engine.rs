@@ -261,11 +261,15 @@ impl Worker {
             let number = u32::try_from(ids.len()).unwrap_or(u32::MAX);
             let due =
                 start + Duration::from_secs(1) * number / self.script.tokens_per_second.max(1);
+            let mut live = None;
             match self
                 .inbox
                 .recv_timeout(due.saturating_duration_since(Instant::now()))
             {
-                Ok(Command::SetSampling { sampling: changed }) => sampling = changed,
+                Ok(Command::SetSampling { sampling: changed }) => {
+                    sampling = changed;
+                    live = Some(Box::new(sampling.clone()));
+                }
                 Ok(Command::Shutdown) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             }
@@ -281,10 +285,11 @@ impl Worker {
             let _ = write!(reply, "{text}");
             let token = TokenId(i32::try_from(number).unwrap_or(i32::MAX));
             ids.push(token);
-            self.say(Event::Token {
-                id,
-                token: sampled(token, text, sampling.temperature),
-            });
+            let token = SampledToken {
+                sampling: live,
+                ..sampled(token, text, sampling.temperature)
+            };
+            self.say(Event::Token { id, token });
             if ids.len() == 5 {
                 self.script.reach(Moment::Generating);
             }
@@ -329,6 +334,7 @@ fn sampled(id: TokenId, text: String, temperature: f32) -> SampledToken {
         alternatives: Vec::new(),
         at: SystemClock.now(),
         temperature,
+        sampling: None,
     }
 }
 
@@ -342,6 +348,7 @@ fn facts(path: &Path) -> ModelFacts {
         model_bytes: 1_000_000,
         layers: 2,
         vocab: 1000,
+        vocabulary: "scripted".into(),
         context_train: 8192,
         context: 8192,
         batch: 512,

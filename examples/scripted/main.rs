@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use platen::app::App;
+use platen::chat::keeper::Setup;
+use platen::chat::store::Store;
 use platen::config::Config;
 use platen::llama::crash;
 use platen::logging::LogSink;
@@ -50,22 +52,33 @@ fn main() -> anyhow::Result<ExitCode> {
                 Ok("") | Err(_) => Palette::Ansi,
                 Ok(_) => Palette::Mono,
             };
-            run(session(
-                App::new(&config, (80, 24)).with_palette(palette),
-                log,
-            ))?
+            let mut app = App::new(&config, (80, 24)).with_palette(palette);
+            let chats = std::env::var_os("SCRIPT_CHATS").map(|file| {
+                let path = PathBuf::from(file);
+                Setup {
+                    store: Store::open(&path),
+                    usual_path: Some(path.clone()),
+                    path: Some(path),
+                    resumed: None,
+                }
+            });
+            if chats.is_some() {
+                app = app.with_keeping();
+            }
+            run(session(app, chats, log))?
         }
-        _ => run(session(screen::Screen::default(), log))?,
+        _ => run(session(screen::Screen::default(), None, log))?,
     };
     Ok(ExitCode::from(ending.exit_code()))
 }
 
-fn session<P: Program>(program: P, log: LogSink) -> Session<P, engine::Link> {
+fn session<P: Program>(program: P, chats: Option<Setup>, log: LogSink) -> Session<P, engine::Link> {
     let script = engine::Script::of_environment();
     Session {
         program,
         spawn_engine: Box::new(move || Ok(engine::spawn(script))),
         library: Arc::new(EmptyLibrary),
+        chats,
         log,
     }
 }

@@ -106,7 +106,7 @@ impl Program for Screen {
             Msg::Resize { width, height } => self.size = (width, height),
             Msg::Engine(event) => self.engine(event),
             Msg::Log(lines) => self.log.extend(lines.into_iter().map(|line| line.text)),
-            Msg::Gauges(_) | Msg::Models(_) | Msg::Download(_) | Msg::Tick => {}
+            Msg::Gauges(_) | Msg::Models(_) | Msg::Download(_) | Msg::Store(_) | Msg::Tick => {}
         }
         Vec::new()
     }

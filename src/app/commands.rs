@@ -85,13 +85,14 @@ impl App {
                 self.overlay = Some(Overlay::Help { top: 0 });
                 Vec::new()
             }
-            SlashCommand::Quit => vec![Effect::Quit],
+            SlashCommand::Save(file) => self.save(file),
+            SlashCommand::Quit => self.quit(),
         }
     }
 
     fn new_chat(&mut self) -> Vec<Effect> {
-        let effects = self.abandon_turn();
-        self.conversation.truncate(0);
+        let mut effects = self.abandon_turn();
+        effects.extend(self.begin_chat());
         self.queue.clear();
         self.meter.begin(0);
         self.transcript.to_end();

@@ -1,30 +1,68 @@
 //! The messages with what is said around them on screen: who speaks, and the numbers below a reply.
 
-use crate::chat::Message;
+use crate::chat::record::{Change, Growth, MessageNo, Node, StoredChat};
+use crate::chat::{Author, Growing, Message};
 use crate::engine::event::StopReason;
+use crate::engine::sampling::Sampling;
 use crate::engine::token::Role;
 use crate::text::{Item, ItemKind, Items, Thinking, Transcript};
 use crate::ui::format;
 
-/// The conversation on screen.
+/// The conversation on screen: one branch of the chat's tree.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     messages: Vec<Message>,
     frames: Vec<Frame>,
-    last_id: u64,
+    last_no: MessageNo,
     /// Messages before this one are wrapped as they are.
     clean: usize,
+    /// How the last message grows.
+    growing: Growing,
+    /// What happened since it was last asked for.
+    changes: Vec<Change>,
 }
 
 /// What is said around a message.
 #[derive(Debug, Clone, Default)]
 struct Frame {
-    id: u64,
+    no: MessageNo,
     label: String,
     meta: Option<String>,
 }
 
+/// A message that was cut off, and can be put back.
+#[derive(Debug, Clone)]
+pub struct CutOff(Message, Frame);
+
 impl Conversation {
+    /// A chat that was read, at the branch where it stands. No other message of it gets a name that a new one has.
+    #[must_use]
+    pub fn of(chat: &StoredChat) -> Self {
+        let mut conversation = Conversation::default();
+        for Node { no, message, .. } in chat.branch() {
+            let mut message = message.clone();
+            let label = match (message.role, &message.author) {
+                (Role::User, _) => "you".to_owned(),
+                (Role::System, _) => Role::System.name().to_owned(),
+                (Role::Assistant, author) => {
+                    short_name(author.as_ref().map_or("", |author| &author.model))
+                }
+            };
+            if message.role == Role::Assistant {
+                message.stop.get_or_insert(StopReason::Interrupted);
+            }
+            conversation.frames.push(Frame {
+                no: *no,
+                label,
+                meta: meta(&message),
+            });
+            conversation.messages.push(message);
+        }
+        let last = chat.nodes.iter().map(|node| node.no).max();
+        conversation.last_no = last.unwrap_or_default();
+        conversation
+    }
+
     /// The messages, oldest first.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
@@ -37,54 +75,79 @@ impl Conversation {
         self.messages.last()
     }
 
+    /// The name of the last message.
+    #[must_use]
+    pub fn leaf(&self) -> Option<MessageNo> {
+        self.frames.last().map(|frame| frame.no)
+    }
+
+    /// What happened to the messages since this was last asked for.
+    #[must_use]
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
+    }
+
     /// Adds what the user said.
     pub fn push_user(&mut self, text: String) {
         self.push(Message::new(Role::User, text), "you".into());
     }
 
-    /// Adds an empty reply of this model.
-    pub fn push_reply(&mut self, model: &str) {
-        self.push(Message::new(Role::Assistant, ""), short_name(model));
+    /// Adds an empty reply of this model, chosen with these settings.
+    pub fn push_reply(&mut self, author: Author, sampling: Sampling) {
+        let label = short_name(&author.model);
+        let mut reply = Message::new(Role::Assistant, "");
+        reply.author = Some(author);
+        reply.sampling = Some(sampling);
+        self.push(reply, label);
     }
 
     fn push(&mut self, message: Message, label: String) {
-        self.last_id += 1;
+        self.last_no.0 += 1;
         self.messages.push(message);
         self.frames.push(Frame {
-            id: self.last_id,
+            no: self.last_no,
             label,
             meta: None,
         });
+        self.growing = Growing::default();
+        self.put_last();
     }
 
-    /// Takes the last message out.
+    /// Takes the last message out for good.
     pub fn pop(&mut self) -> Option<Message> {
         let last = self.messages.pop()?;
-        self.truncate(self.messages.len());
+        let frame = self.frames.pop();
+        self.clean = self.clean.min(self.messages.len());
+        self.changes
+            .extend(frame.map(|frame| Change::Remove(frame.no)));
         Some(last)
     }
 
-    /// Keeps the first `count` messages.
-    pub fn truncate(&mut self, count: usize) {
-        self.messages.truncate(count);
-        self.frames.truncate(count);
-        self.clean = self.clean.min(count);
+    /// Begins an empty chat; names go on to grow.
+    pub fn clear(&mut self) {
+        *self = Conversation {
+            last_no: self.last_no,
+            ..Conversation::default()
+        };
     }
 
-    /// Takes out the messages after the first `count`.
-    pub fn cut_off(&mut self, count: usize) -> Vec<(Message, String)> {
+    /// Takes the messages after the first `count` off this branch.
+    pub fn cut_off(&mut self, count: usize) -> Vec<CutOff> {
         let messages = self.messages.split_off(count.min(self.messages.len()));
-        let labels = self.frames.split_off(count.min(self.frames.len()));
+        let frames = self.frames.split_off(count.min(self.frames.len()));
         self.clean = self.clean.min(count);
-        let labels = labels.into_iter().map(|frame| frame.label);
-        messages.into_iter().zip(labels).collect()
+        messages
+            .into_iter()
+            .zip(frames)
+            .map(|(message, frame)| CutOff(message, frame))
+            .collect()
     }
 
     /// Puts messages back that were cut off.
-    pub fn put_back(&mut self, messages: Vec<(Message, String)>) {
-        for (message, label) in messages {
-            self.push(message, label);
-            self.change_last(|_| {});
+    pub fn put_back(&mut self, cut_off: Vec<CutOff>) {
+        for CutOff(message, frame) in cut_off {
+            self.messages.push(message);
+            self.frames.push(frame);
         }
     }
 
@@ -97,12 +160,27 @@ impl Conversation {
         change(message);
         frame.meta = meta(message);
         self.clean = self.clean.min(self.messages.len() - 1);
+        self.put_last();
     }
 
-    /// Another model is loaded: token ids of the one before mean nothing to it.
-    pub fn forget_tokens(&mut self) {
-        for message in &mut self.messages {
-            message.tokens = None;
+    /// Lets the last message grow by a token.
+    pub fn grow_last(&mut self, growth: Growth) {
+        let (Some(message), Some(frame)) = (self.messages.last_mut(), self.frames.last()) else {
+            return;
+        };
+        self.growing.grow(message, &growth);
+        self.clean = self.clean.min(self.messages.len() - 1);
+        self.changes.push(Change::Grow(frame.no, growth));
+    }
+
+    fn put_last(&mut self) {
+        let parent = self.frames.len().checked_sub(2);
+        if let (Some(message), Some(frame)) = (self.messages.last(), self.frames.last()) {
+            self.changes.push(Change::Put(Box::new(Node {
+                no: frame.no,
+                parent: parent.map(|parent| self.frames[parent].no),
+                message: message.clone(),
+            })));
         }
     }
 
@@ -121,7 +199,7 @@ impl Items for Conversation {
     fn item(&self, index: usize) -> Item<'_> {
         let (message, frame) = (&self.messages[index], &self.frames[index]);
         Item {
-            id: frame.id,
+            id: frame.no.0,
             kind: ItemKind::Message(message.role),
             label: &frame.label,
             body: &message.text,
@@ -153,13 +231,33 @@ fn meta(message: &Message) -> Option<String> {
         }
     }
     parts.extend(message.stop.and_then(ended).map(str::to_owned));
-    for (tokens, temperature) in &message.temperature_changes {
-        parts.push(format!(
-            "temp {temperature:.2} from token {}",
-            format::count(*tokens + 1)
-        ));
+    let mut before = message.sampling.as_ref();
+    for change in &message.sampling_changes {
+        let what = differences(before, &change.sampling);
+        if !what.is_empty() {
+            let from = format::count(change.after_tokens + 1);
+            parts.push(format!("{what} from token {from}"));
+        }
+        before = Some(&change.sampling);
     }
     (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// The settings that are no longer what they were, as the title of each and its value.
+fn differences(before: Option<&Sampling>, now: &Sampling) -> String {
+    let before = before.cloned().unwrap_or_default();
+    let changed = [
+        (before.temperature.to_bits() != now.temperature.to_bits())
+            .then(|| format!("temp {:.2}", now.temperature)),
+        (before.top_k != now.top_k).then(|| format!("top-k {}", now.top_k)),
+        (before.top_p.to_bits() != now.top_p.to_bits()).then(|| format!("top-p {}", now.top_p)),
+        (before.min_p.to_bits() != now.min_p.to_bits()).then(|| format!("min-p {}", now.min_p)),
+        (before.repeat_penalty.to_bits() != now.repeat_penalty.to_bits())
+            .then(|| format!("repeat penalty {}", now.repeat_penalty)),
+        (before.repeat_last_n != now.repeat_last_n)
+            .then(|| format!("repeat last n {}", now.repeat_last_n)),
+    ];
+    changed.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// How a reply ended, where it did not end by itself.
@@ -171,12 +269,14 @@ fn ended(stop: StopReason) -> Option<&'static str> {
         StopReason::Context => Some("cut: context full"),
         StopReason::Cancelled => Some("stopped by you"),
         StopReason::Error => Some("cut by an error"),
+        StopReason::Interrupted => Some("cut off: platen ended here"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::SamplingChange;
 
     #[test]
     fn a_model_is_called_by_the_first_part_of_its_name() {
@@ -186,10 +286,17 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_says_where_its_temperature_changed() {
+    fn a_reply_says_where_its_settings_changed() {
         let mut message = Message::new(Role::Assistant, "x");
         assert_eq!(meta(&message), None);
-        message.temperature_changes.push((57, 0.85));
+        message.sampling = Some(Sampling::default());
+        message.sampling_changes.push(SamplingChange {
+            after_tokens: 57,
+            sampling: Sampling {
+                temperature: 0.85,
+                ..Sampling::default()
+            },
+        });
         message.stop = Some(StopReason::Cancelled);
         assert_eq!(
             meta(&message).as_deref(),

@@ -20,8 +20,11 @@ impl App {
         let action = self.keymap.action(key, self.context());
         if self.overlay == Some(Overlay::ConfirmQuit) {
             self.overlay = None;
-            let again = action == Some(Action::Interrupt);
-            return again.then_some(Effect::Quit).into_iter().collect();
+            let again = matches!(action, Some(Action::Interrupt | Action::Quit));
+            let is_typed = matches!(key.code, KeyCode::Char(_)) && types(key.modifiers);
+            if again || !is_typed || !self.is_unsaved() {
+                return again.then_some(Effect::Quit).into_iter().collect();
+            }
         }
         if let Some(action) = action {
             return self.act(action);
@@ -67,7 +70,7 @@ impl App {
             Action::Send => return self.send(),
             Action::Stop => return self.escape(),
             Action::Interrupt => return self.interrupt(),
-            Action::Quit if self.composer.is_empty() => return vec![Effect::Quit],
+            Action::Quit if self.composer.is_empty() => return self.quit(),
             Action::Quit | Action::Delete => self.edit(crate::text::Composer::delete),
             Action::Regenerate => return self.regenerate(),
             Action::CopyReply => return self.copy_reply(),

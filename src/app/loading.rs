@@ -83,10 +83,7 @@ impl App {
         if !matches!(&self.engine, EngineState::Loading(load) if load.id == id) {
             return Vec::new();
         }
-        if self.last_model.as_ref() != Some(&facts.path) {
-            self.conversation.forget_tokens();
-            self.last_model = Some(facts.path.clone());
-        }
+        self.last_model = Some(facts.path.clone());
         self.settings.recommended = facts.recommended.clone();
         self.cache = CacheSnapshot {
             size: facts.context,

@@ -3,6 +3,7 @@
 
 use crossterm::event::KeyEvent;
 
+use crate::chat::keeper::{StoreCommand, StoreEvent};
 use crate::engine::command::{Command, RequestId};
 use crate::engine::event::{Event, Gauges};
 use crate::logging::LogLine;
@@ -33,6 +34,8 @@ pub enum Msg {
     Models(Vec<FoundModel>),
     /// A download moved on.
     Download(DownloadEvent),
+    /// What became of something that was to be kept.
+    Store(StoreEvent),
     /// Time passed; only sent while [`super::App::tick_interval`] asks for it.
     Tick,
 }
@@ -53,6 +56,8 @@ pub enum Effect {
     },
     /// Stop the running download.
     CancelDownload,
+    /// Keep something on disk; answered by [`Msg::Store`].
+    Store(StoreCommand),
     /// Put text on the clipboard (OSC 52).
     Copy(String),
     /// Clear the terminal and draw everything again.

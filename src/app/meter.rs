@@ -202,6 +202,7 @@ mod tests {
             alternatives: Vec::new(),
             at: Timestamp(at),
             temperature: 0.7,
+            sampling: None,
         }
     }
 

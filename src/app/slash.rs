@@ -14,7 +14,7 @@ pub struct Usage {
 }
 
 /// All commands, in the order in which help lists them.
-pub const COMMANDS: [Usage; 8] = [
+pub const COMMANDS: [Usage; 9] = [
     Usage {
         name: "new",
         arguments: "",
@@ -44,6 +44,11 @@ pub const COMMANDS: [Usage; 8] = [
         name: "system",
         arguments: "[TEXT]",
         description: "show or set the system prompt (- removes it)",
+    },
+    Usage {
+        name: "save",
+        arguments: "[FILE]",
+        description: "save again after a failure, or in another file",
     },
     Usage {
         name: "help",
@@ -90,6 +95,8 @@ pub enum SlashCommand {
     LoadModel(String),
     /// Answer the last message again.
     Regenerate,
+    /// Try again to save, or save in another file.
+    Save(Option<String>),
     /// Show the help.
     Help,
     /// Leave.
@@ -144,6 +151,9 @@ fn command(name: &str, arguments: &str) -> Result<SlashCommand, String> {
             "-" => SlashCommand::SetSystem(None),
             text => SlashCommand::SetSystem(Some(text.to_owned())),
         }),
+        "save" => Ok(SlashCommand::Save(
+            (!arguments.is_empty()).then(|| arguments.to_owned()),
+        )),
         "model" if arguments.is_empty() => Ok(SlashCommand::ChooseModel),
         "model" => Ok(SlashCommand::LoadModel(arguments.to_owned())),
         "temp" if arguments.is_empty() => Err("/temp needs a number, such as /temp 0.7".into()),
@@ -333,7 +343,7 @@ mod tests {
                 .map(|(text, _)| text)
                 .collect()
         };
-        assert_eq!(completed("/s"), ["/set ", "/system "]);
+        assert_eq!(completed("/s"), ["/set ", "/system ", "/save "]);
         assert_eq!(completed("/set top"), ["/set top_k", "/set top_p"]);
         assert_eq!(completed("/model q"), ["/model Qwen3-0.6B"]);
         assert_eq!(completed("/").len(), COMMANDS.len());

@@ -1,6 +1,7 @@
 //! A turn from Enter to the last token: the queue before it, the reply while it comes, its end.
 
-use crate::chat::Message;
+use crate::chat::record::Growth;
+use crate::chat::{Author, Message, SamplingChange};
 use crate::engine::command::{Command, GenerateRequest, RequestId};
 use crate::engine::event::{EngineError, PrefillProgress, SampledToken, StopReason};
 use crate::engine::stats::TurnStats;
@@ -11,9 +12,6 @@ use super::App;
 use super::message::Effect;
 use super::slash;
 use super::state::{Active, Turn};
-
-/// Temperatures nearer than this are the same.
-const SAME_TEMPERATURE: f32 = 1e-4;
 
 /// How a reply ended.
 pub(super) struct Ending {
@@ -60,11 +58,16 @@ impl App {
             .system
             .iter()
             .map(|text| PromptMessage::new(Role::System, text));
+        self.asked = self.settings.sampling();
+        let messages = self.conversation.messages().iter();
+        let vocabulary = self
+            .facts()
+            .map_or_else(String::new, |facts| facts.vocabulary.clone());
         let request = GenerateRequest {
             messages: system
-                .chain(self.conversation.messages().iter().map(Message::to_prompt))
+                .chain(messages.map(|message| message.to_prompt(&vocabulary)))
                 .collect(),
-            sampling: self.settings.sampling(),
+            sampling: self.asked.clone(),
             stop: self.config.generation.stop.clone(),
             max_tokens: self.settings.max_tokens,
             submitted: self.now,
@@ -103,9 +106,10 @@ impl App {
         }
     }
 
-    /// Stops the running reply and hears no more of it.
+    /// Stops the running reply and hears no more of it; what came so far stays.
     pub(super) fn abandon_turn(&mut self) -> Vec<Effect> {
         let active = self.turn.active();
+        self.end_reply(StopReason::Cancelled);
         self.turn = Turn::Idle;
         self.replaced.clear();
         active
@@ -140,15 +144,21 @@ impl App {
             }
         };
         self.begin_reply();
-        let before = self.meter.token.as_ref().map(|last| last.temperature);
-        let position = self.meter.generated;
-        self.conversation.change_last(|reply| {
-            if before.is_some_and(|before| (before - token.temperature).abs() > SAME_TEMPERATURE) {
-                reply
-                    .temperature_changes
-                    .push((position, token.temperature));
-            }
-            append(reply, &token.text, token.thinking_len);
+        if let Some(sampling) = &token.sampling {
+            let (after_tokens, sampling) = (self.meter.generated, (**sampling).clone());
+            self.conversation.change_last(|reply| match after_tokens {
+                0 => reply.sampling = Some(sampling),
+                _ => reply.sampling_changes.push(SamplingChange {
+                    after_tokens,
+                    sampling,
+                }),
+            });
+        }
+        self.conversation.grow_last(Growth {
+            text: token.text.clone(),
+            thinking_len: token.thinking_len,
+            token: token.id,
+            token_bytes: token.bytes.len(),
         });
         self.meter.sampled(token, self.now.since(active.submitted));
     }
@@ -163,7 +173,7 @@ impl App {
         }
         if self.streaming().is_some() {
             self.conversation.change_last(|reply| {
-                append(reply, &ending.tail, ending.tail_thinking_len);
+                reply.append(&ending.tail, ending.tail_thinking_len);
                 reply.tokens = Some(ending.tokens);
                 reply.stop = Some(ending.stop);
                 reply.stats = Some(stats);
@@ -178,10 +188,26 @@ impl App {
 
     fn begin_reply(&mut self) {
         if self.streaming().is_none() {
-            let model = self
-                .facts()
-                .map_or_else(String::new, |facts| facts.name.clone());
-            self.conversation.push_reply(&model);
+            let author = self.facts().map_or_else(
+                || Author {
+                    model: String::new(),
+                    vocabulary: String::new(),
+                },
+                |facts| Author {
+                    model: facts.name.clone(),
+                    vocabulary: facts.vocabulary.clone(),
+                },
+            );
+            self.conversation.push_reply(author, self.asked.clone());
+        }
+    }
+
+    /// Ends a reply of which no more is heard.
+    pub(super) fn end_reply(&mut self, stop: StopReason) {
+        if self.streaming().is_some() {
+            self.conversation
+                .change_last(|reply| reply.stop = Some(stop));
+            self.drop_empty_reply();
         }
     }
 
@@ -233,7 +259,11 @@ impl App {
                     format!("What came before it is kept; the log ({log}) says why."),
                 ));
             }
-            StopReason::Eog | StopReason::Stop | StopReason::MaxTokens | StopReason::Cancelled => {}
+            StopReason::Eog
+            | StopReason::Stop
+            | StopReason::MaxTokens
+            | StopReason::Cancelled
+            | StopReason::Interrupted => {}
         }
     }
 
@@ -266,12 +296,4 @@ impl App {
             error.hint += " The message is in the history.";
         }
     }
-}
-
-/// Appends text of which the first `thinking_len` bytes are the model's thinking; once an answer has begun, nothing is.
-fn append(reply: &mut Message, text: &str, thinking_len: usize) {
-    if reply.thinking_len == reply.text.len() {
-        reply.thinking_len += text.get(..thinking_len).map_or(text.len(), str::len);
-    }
-    reply.text.push_str(text);
 }

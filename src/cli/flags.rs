@@ -1,8 +1,12 @@
 //! The flags that several commands share, and the layer of the configuration that they make.
 
+use std::path::PathBuf;
+use std::str::FromStr;
+
 use toml::Value;
 
 use super::{EventsFormat, Report, StatsFormat};
+use crate::chat::record::ChatId;
 use crate::config::settings::SETTINGS;
 use crate::config::{Layer, Origin};
 use crate::engine::options::{FlashAttention, KvType};
@@ -115,6 +119,88 @@ pub struct RunFlags {
     /// A text that ends the reply; may be given several times
     #[arg(long, value_name = "TEXT", help_heading = "Generation")]
     stop: Vec<String>,
+}
+
+/// Where chats are kept.
+#[derive(Debug, Clone, clap::Args)]
+pub struct StoreFlags {
+    /// Keep chats in this file
+    #[arg(long, value_name = "FILE", help_heading = "Chats")]
+    store: Option<PathBuf>,
+}
+
+impl StoreFlags {
+    /// Adds to the layer that the other flags make.
+    pub fn add_to(self, layer: &mut Layer) {
+        let path = self.store.map(|path| path.to_string_lossy().into_owned());
+        set(layer, "--store", path.map(Value::String));
+    }
+}
+
+/// Which chat is opened and whether it is kept.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ChatFlags {
+    /// Go on with the last chat, or with this one (see platen chats)
+    #[arg(long = "continue", value_name = "CHAT", help_heading = "Chats")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "last")]
+    resume: Option<ChatName>,
+    /// Keep nothing of this chat on disk
+    #[arg(long, help_heading = "Chats")]
+    no_save: bool,
+    #[command(flatten)]
+    store: StoreFlags,
+}
+
+impl ChatFlags {
+    /// The flag that asks for something, if one does.
+    #[must_use]
+    pub fn first_given(&self) -> Option<&'static str> {
+        [
+            (self.resume.is_some(), "--continue"),
+            (self.no_save, "--no-save"),
+            (self.store.store.is_some(), "--store"),
+        ]
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag))
+    }
+
+    /// The chat to go on with.
+    #[must_use]
+    pub fn resume(&self) -> Option<ChatName> {
+        self.resume
+    }
+
+    /// Adds to the layer that the other flags make.
+    pub fn add_to(self, layer: &mut Layer) {
+        let save = self.no_save.then_some(Value::Boolean(false));
+        set(layer, "--no-save", save);
+        self.store.add_to(layer);
+    }
+}
+
+/// A chat as it is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatName {
+    /// The one that changed last.
+    Last,
+    /// The one with this number.
+    Number(ChatId),
+}
+
+impl FromStr for ChatName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "last" {
+            return Ok(ChatName::Last);
+        }
+        match text.parse() {
+            Ok(number) if number > 0 => Ok(ChatName::Number(ChatId(number))),
+            Ok(_) | Err(_) => {
+                Err("a chat is named by its number (see platen chats), or by 'last'".into())
+            }
+        }
+    }
 }
 
 impl RunFlags {

@@ -6,6 +6,7 @@ use clap::{Parser, ValueEnum};
 use clap_complete::Shell;
 
 use super::Cli;
+use super::flags::ChatName;
 use super::prompt_source::PromptSource;
 use super::terminals::Terminals;
 use crate::config::Layer;
@@ -57,6 +58,26 @@ pub struct Report {
     pub events: Option<EventsFormat>,
 }
 
+/// What is wanted of the chats that were kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatsRequest {
+    /// A list.
+    List(Output),
+    /// One chat.
+    Show(ChatName, Output),
+    /// One chat, for elsewhere.
+    Export(ChatName, ExportFormat),
+}
+
+/// How a chat is written for elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Markdown: the branch that the chat stands at.
+    Md,
+    /// JSON: everything.
+    Json,
+}
+
 /// What the command line asks for. `flags` is the strongest layer of the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Invocation {
@@ -64,6 +85,8 @@ pub enum Invocation {
     Chat {
         /// The flags, the model among them.
         flags: Layer,
+        /// The chat to go on with; `None` begins a new one.
+        resume: Option<ChatName>,
         /// Where.
         surface: ChatSurface,
         /// What else is written.
@@ -77,6 +100,13 @@ pub enum Invocation {
         prompt: PromptSource,
         /// What else is written.
         report: Report,
+    },
+    /// Look at the chats that were kept.
+    Chats {
+        /// The flags.
+        flags: Layer,
+        /// What is wanted.
+        request: ChatsRequest,
     },
     /// List models.
     Models {

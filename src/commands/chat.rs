@@ -1,5 +1,7 @@
 //! The chat on the whole screen: puts the engine, the models of this machine, the log and the screen's state together.
 
+mod begin;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,17 +24,25 @@ use crate::paths::{NoHome, Paths};
 use crate::runtime::{Ending, Library, Session};
 use crate::ui::palette::Palette;
 
+pub use begin::{Chosen, Resume};
+
 /// Chats until the user leaves. `broken` is a configuration file that was left out; the screen says so.
 ///
 /// # Errors
 /// The terminal can't be taken over.
-pub fn run(config: &Config, broken: Option<&ConfigError>) -> anyhow::Result<Ending> {
+pub fn run(
+    config: &Config,
+    broken: Option<&ConfigError>,
+    resume: Option<Resume>,
+) -> anyhow::Result<Ending> {
     let paths = Paths::find();
     let sink = open_log(paths.as_ref().ok());
     sink.install().context("the log can't be set up")?;
     log::set_sink(record);
     let size = crossterm::terminal::size().unwrap_or((80, 24));
-    let mut app = App::new(config, size)
+    let mut config = config.clone();
+    let beginning = begin::begin(&mut config, paths.as_ref().ok(), resume)?;
+    let mut app = App::new(&config, size)
         .with_palette(palette())
         .with_offers(offers());
     if let Some(error) = broken {
@@ -41,8 +51,10 @@ pub fn run(config: &Config, broken: Option<&ConfigError>) -> anyhow::Result<Endi
             "Mend it and start again; platen config check shows every problem.",
         ));
     }
+    let (app, chats) = beginning.apply(app);
     crate::runtime::run(Session {
         program: app,
+        chats,
         spawn_engine: Box::new(|| {
             crate::engine::spawn(Box::new(LocalLoader), Arc::new(SystemClock))
                 .context("the engine thread can't be started")

@@ -91,7 +91,11 @@ fn cut_off(stop: StopReason, generated: u32, context: u32) -> Option<String> {
         StopReason::Eog | StopReason::Stop if generated == 0 => {
             Some("the model ended its turn without a word".to_owned())
         }
-        StopReason::Eog | StopReason::Stop | StopReason::Cancelled | StopReason::Error => None,
+        StopReason::Eog
+        | StopReason::Stop
+        | StopReason::Cancelled
+        | StopReason::Error
+        | StopReason::Interrupted => None,
     }
 }
 

@@ -56,6 +56,7 @@ fn parse(setting: &Setting, text: &OsString) -> Result<Value, String> {
         Kind::Text => Value::String(text.to_owned()),
         Kind::Whole => Value::Integer(text.trim().parse().map_err(|_| refused())?),
         Kind::Number => Value::Float(text.trim().parse().map_err(|_| refused())?),
+        Kind::Switch => Value::Boolean(text.trim().parse().map_err(|_| refused())?),
         Kind::List => Value::Array(vec![Value::String(text.to_owned())]),
     };
     if fits(setting.name, &value) {

@@ -17,6 +17,8 @@ pub enum Kind {
     Number,
     /// A list of texts.
     List,
+    /// `true` or `false`.
+    Switch,
 }
 
 /// One setting.
@@ -37,7 +39,7 @@ pub struct Setting {
 }
 
 /// Every setting but the key table, in the order in which the file lists them.
-pub const SETTINGS: [Setting; 21] = [
+pub const SETTINGS: [Setting; 23] = [
     Setting {
         name: "model",
         variable: Some("PLATEN_MODEL"),
@@ -199,6 +201,22 @@ pub const SETTINGS: [Setting; 21] = [
         unset: "none",
     },
     Setting {
+        name: "chats.save",
+        variable: Some("PLATEN_SAVE"),
+        flag: Some("--no-save"),
+        kind: Kind::Switch,
+        expects: "true or false",
+        unset: "true",
+    },
+    Setting {
+        name: "chats.file",
+        variable: Some("PLATEN_STORE"),
+        flag: Some("--store"),
+        kind: Kind::Text,
+        expects: "a text: a path",
+        unset: "chats.db in platen's data directory",
+    },
+    Setting {
         name: "ui.panels",
         variable: None,
         flag: None,
@@ -209,7 +227,7 @@ pub const SETTINGS: [Setting; 21] = [
 ];
 
 /// The tables of the file.
-pub const TABLES: [&str; 5] = ["load", "sampling", "generation", "ui", "keys"];
+pub const TABLES: [&str; 6] = ["load", "sampling", "generation", "chats", "ui", "keys"];
 
 /// The setting of that name.
 #[must_use]

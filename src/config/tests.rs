@@ -106,6 +106,7 @@ fn every_variable_sets_its_setting() {
             "load.flash_attention" => "on",
             "load.context" => "64",
             "sampling.min_p" => "0.5",
+            "chats.save" => "false",
             _ => "1",
         };
         let loaded = load(&Sources {
@@ -260,6 +261,10 @@ fn every_setting_of_the_table_exists_and_none_is_missing() {
         generation: GenerationConfig {
             max_tokens: 1,
             stop: vec![],
+        },
+        chats: ChatsConfig {
+            save: true,
+            file: Some("f".into()),
         },
         ui: UiConfig::default(),
         keys: BTreeMap::new(),

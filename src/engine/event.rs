@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::command::RequestId;
 use super::options::{FlashAttention, KvType};
-use super::sampling::SamplingPatch;
+use super::sampling::{Sampling, SamplingPatch};
 use super::stats::TurnStats;
 use super::token::{Role, TokenId, TokenRun};
 use crate::clock::Timestamp;
@@ -122,6 +122,9 @@ pub struct SampledToken {
     pub at: Timestamp,
     /// The temperature in force.
     pub temperature: f32,
+    /// The settings in force, where they changed with this token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Box<Sampling>>,
 }
 
 /// A candidate for the next token.
@@ -203,6 +206,8 @@ pub enum StopReason {
     Cancelled,
     /// A decode failed; what came before it is kept.
     Error,
+    /// The program ended in the middle. No engine says so: a reply read from disk has it.
+    Interrupted,
 }
 
 /// An error as the user reads it.
@@ -278,6 +283,8 @@ pub struct ModelFacts {
     pub layers: u32,
     /// Size of the vocabulary.
     pub vocab: u32,
+    /// Names the vocabulary: where it is the same, so are the meanings of all token ids.
+    pub vocabulary: String,
     /// Context the model was trained on, in tokens.
     pub context_train: u32,
     /// Context in use, in tokens.

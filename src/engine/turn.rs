@@ -253,11 +253,13 @@ impl Turn<'_> {
             if self.worker.interrupt.is_cancelled() {
                 return Ok(StopReason::Cancelled);
             }
-            if let Some(settings) = self.worker.live_sampling()
-                && let Err(error) = sampler.set(&settings)
-            {
-                tracing::warn!("sampling not changed: {error}");
-            }
+            let changed = self.worker.live_sampling().filter(|settings| {
+                let outcome = sampler.set(settings);
+                if let Err(error) = &outcome {
+                    tracing::warn!("sampling not changed: {error}");
+                }
+                outcome.is_ok()
+            });
             let Some(logits) = self.session.model.logits() else {
                 return Err(EngineError::new(
                     "The model computed no logits.",
@@ -277,7 +279,8 @@ impl Turn<'_> {
             let bytes = visible_bytes(vocabulary, choice.token);
             let pushed = stream.push(&bytes);
             self.run.ids.push(choice.token);
-            let token = self.sampled(&choice, bytes, &pushed, sampler);
+            let mut token = self.sampled(&choice, bytes, &pushed, sampler);
+            token.sampling = changed.map(Box::new);
             self.worker.emit(Event::Token { id: self.id, token });
             if pushed.stopped {
                 return Ok(StopReason::Stop);
@@ -333,6 +336,7 @@ impl Turn<'_> {
                 .collect(),
             at: self.timer.last_sampled(),
             temperature: sampler.settings().temperature,
+            sampling: None,
         }
     }
 

@@ -38,6 +38,11 @@ impl Jobs {
         )
     }
 
+    /// Where other threads put their messages.
+    pub(super) fn results(&self) -> mpsc::UnboundedSender<Msg> {
+        self.results.clone()
+    }
+
     pub(super) fn scan(&self) {
         let (library, results) = (self.library.clone(), self.results.clone());
         spawn("platen-scan", move || {

@@ -10,6 +10,7 @@ use super::jobs::Jobs;
 use super::pace::{Hurry, Pace};
 use super::{Ending, EngineLink, Program, Sources};
 use crate::app::message::{Effect, Msg};
+use crate::chat::keeper::Keeper;
 use crate::clock::{Clock, SystemClock};
 use crate::engine::EngineOutput;
 use crate::engine::event::{Event, Gauges};
@@ -47,6 +48,7 @@ pub(super) struct Loop<P> {
     program: P,
     terminal: Terminal,
     jobs: Jobs,
+    keeper: Option<Keeper>,
     pace: Pace,
     digest: Digest,
     ticked: Instant,
@@ -57,11 +59,12 @@ pub(super) struct Loop<P> {
 }
 
 impl<P: Program> Loop<P> {
-    pub(super) fn new(program: P, terminal: Terminal, jobs: Jobs) -> Self {
+    pub(super) fn new(program: P, terminal: Terminal, jobs: Jobs, keeper: Option<Keeper>) -> Self {
         Loop {
             program,
             terminal,
             jobs,
+            keeper,
             pace: Pace::default(),
             digest: Digest::default(),
             ticked: Instant::now(),
@@ -131,9 +134,13 @@ impl<P: Program> Loop<P> {
         }
     }
 
-    /// Gives the terminal back.
-    pub(super) fn leave(&mut self) {
+    /// Gives the terminal back; meanwhile what is left of the chats is being written.
+    pub(super) fn leave(&mut self) -> Option<Keeper> {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.begin_close();
+        }
         self.terminal.leave();
+        self.keeper.take()
     }
 
     async fn wait(&self, sources: &mut Sources) -> Woken {
@@ -258,6 +265,11 @@ impl<P: Program> Loop<P> {
                 Effect::Copy(text) => {
                     if let Err(error) = self.terminal.copy(&text) {
                         self.lost(&error);
+                    }
+                }
+                Effect::Store(command) => {
+                    if let Some(keeper) = &self.keeper {
+                        keeper.send(command);
                     }
                 }
                 Effect::Redraw => {

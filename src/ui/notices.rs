@@ -40,8 +40,7 @@ fn lines(app: &App, width: usize) -> Vec<Line<'static>> {
     }
     add_queue(app, width, &mut lines);
     if app.overlay == Some(Overlay::ConfirmQuit) {
-        let key = app.keymap.hint(Action::Interrupt).unwrap_or_default();
-        let text = format!("Press {key} again to quit; any other key goes on.");
+        let text = app.quit_question();
         lines.push(Line::styled(text::fit(&text, width), app.palette.busy()));
     }
     lines

@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::App;
 use crate::app::state::{Download, DownloadStage, EngineState, Scan, Turn, Wish};
+use crate::chat::keeper::Keeping;
 use crate::text;
 
 use super::format;
@@ -17,8 +18,12 @@ use super::put_lines;
 pub fn draw(frame: &mut Frame, app: &App, area: Rect) {
     let width = usize::from(area.width);
     let (sign, words, style) = phase(app, width);
-    let state = text::fit(&format!("{sign} {words}"), width.saturating_sub(1));
-    let room = width.saturating_sub(text::width(&state) + 3);
+    let warning = unsaved(app);
+    let state = text::fit(
+        &format!("{sign} {words}"),
+        width.saturating_sub(text::width(warning) + 1),
+    );
+    let room = width.saturating_sub(text::width(&state) + text::width(warning) + 3);
     let name = text::fit(&model(app), room.saturating_sub(text::width(" platen · ")));
     let mut spans = Vec::new();
     let mut used = 0;
@@ -31,11 +36,20 @@ pub fn draw(frame: &mut Frame, app: &App, area: Rect) {
             spans.push(Span::styled(name, app.palette.strong()));
         }
     }
-    spans.push(Span::raw(
-        " ".repeat(width.saturating_sub(used + text::width(&state) + 1)),
-    ));
+    spans.push(Span::raw(" ".repeat(width.saturating_sub(
+        used + text::width(&state) + text::width(warning) + 1,
+    ))));
+    spans.push(Span::styled(text::fit(warning, width), app.palette.error()));
     spans.push(Span::styled(state, style));
     put_lines(frame, area, [Line::from(spans)]);
+}
+
+/// What is not saved is said all the time, and before anything else where there is little room.
+fn unsaved(app: &App) -> &'static str {
+    match app.chat.keeping {
+        Keeping::NotSaved(_) => "! not saved  ",
+        Keeping::Saved | Keeping::Off => "",
+    }
 }
 
 fn model(app: &App) -> String {

@@ -124,6 +124,7 @@ fn happen(person: &mut Person, (what, one, two): (u8, u8, u8)) {
                 alternatives: Vec::new(),
                 at: platen::clock::Clock::now(&person.clock),
                 temperature: f32::from(two % 4),
+                sampling: None,
             };
             person.hear(Event::Token { id, token });
         }

@@ -121,7 +121,7 @@ fn loading_can_be_stopped() {
 }
 
 #[test]
-fn changing_the_model_in_mid_reply_keeps_the_text_and_forgets_its_tokens() {
+fn changing_the_model_in_mid_reply_keeps_the_text_without_its_tokens() {
     let mut person = Person::ready(80, 24);
     person.say("Hello");
     person.prefill(57, 57, 298);
@@ -133,6 +133,7 @@ fn changing_the_model_in_mid_reply_keeps_the_text_and_forgets_its_tokens() {
     let id = person.load_id();
     let mut other = facts();
     other.path = "other.gguf".into();
+    other.vocabulary = "another".into();
     person.hear(Event::Ready {
         id,
         facts: Box::new(other),

@@ -14,7 +14,7 @@ use platen::engine::event::{
     PrefillProgress, SampledToken, StopReason, TemplateSource,
 };
 use platen::engine::options::{FlashAttention, KvType};
-use platen::engine::sampling::SamplingPatch;
+use platen::engine::sampling::{Sampling, SamplingPatch};
 use platen::engine::stats::{CacheStats, Gaps, SamplingStats, Threads, TurnStats};
 use platen::engine::token::{Role, TokenId, TokenRun};
 use platen::models::discover::FoundModel;
@@ -29,6 +29,7 @@ pub struct Person {
     size: (u16, u16),
     sampled: Vec<TokenId>,
     text: String,
+    temperature: f32,
 }
 
 impl Person {
@@ -42,6 +43,7 @@ impl Person {
             size: (width, height),
             sampled: Vec::new(),
             text: String::new(),
+            temperature: 0.7,
         }
     }
 
@@ -73,6 +75,12 @@ impl Person {
     pub fn start(&mut self) {
         let effects = self.app.start(self.clock.now());
         self.effects.extend(effects);
+    }
+
+    /// Before anything happens, the state is changed like this.
+    pub fn alter(&mut self, change: impl FnOnce(App) -> App) {
+        let app = std::mem::replace(&mut self.app, App::new(&Config::default(), (1, 1)));
+        self.app = change(app);
     }
 
     pub fn tell(&mut self, msg: Msg) {
@@ -253,6 +261,13 @@ impl Person {
         let id = TokenId(i32::try_from(self.sampled.len()).unwrap());
         self.sampled.push(id);
         self.text.push_str(text);
+        let sampling = (temperature.to_bits() != self.temperature.to_bits()).then(|| {
+            Box::new(Sampling {
+                temperature,
+                ..Sampling::default()
+            })
+        });
+        self.temperature = temperature;
         SampledToken {
             id,
             bytes: text.as_bytes().to_vec(),
@@ -267,6 +282,7 @@ impl Person {
             ],
             at: self.clock.now(),
             temperature,
+            sampling,
         }
     }
 
@@ -352,6 +368,7 @@ pub fn facts() -> ModelFacts {
         model_bytes: 98_348_032,
         layers: 30,
         vocab: 49_152,
+        vocabulary: "scripted".into(),
         context_train: 8_192,
         context: 8_192,
         batch: 512,

@@ -138,6 +138,7 @@ impl Scripted {
                 model_bytes: 4,
                 layers: 1,
                 vocab: u32::try_from(vocabulary.pieces.len()).unwrap(),
+                vocabulary: "scripted".into(),
                 context_train: script.context,
                 context: script.context,
                 batch: script.batch,

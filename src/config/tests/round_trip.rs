@@ -76,20 +76,26 @@ fn sampling() -> impl Strategy<Value = SamplingPatch> {
 fn config() -> impl Strategy<Value = Config> {
     let texts = || proptest::collection::vec(text(), 0..3);
     let panels = proptest::sample::select(vec![PanelsConfig::Auto, PanelsConfig::Hidden]);
+    let chats =
+        (any::<bool>(), proptest::option::of(text())).prop_map(|(save, file)| ChatsConfig {
+            save,
+            file: file.map(Into::into),
+        });
     (
         (proptest::option::of(text()), proptest::option::of(text())),
         load_options(),
         sampling(),
-        (any::<u32>(), texts(), panels),
+        (any::<u32>(), texts(), panels, chats),
         proptest::collection::btree_map(text(), texts(), 0..3),
     )
         .prop_map(
-            |((model, system), load, sampling, (max_tokens, stop, panels), keys)| Config {
+            |((model, system), load, sampling, (max_tokens, stop, panels, chats), keys)| Config {
                 model,
                 system,
                 load,
                 sampling,
                 generation: GenerationConfig { max_tokens, stop },
+                chats,
                 ui: UiConfig { panels },
                 keys,
             },

@@ -1,11 +1,17 @@
 //! What there is to know of a loaded model.
 
+use std::fmt::Write as _;
 use std::path::Path;
+
+use sha2::{Digest, Sha256};
 
 use crate::engine::event::{MemoryKind, ModelFacts, TemplateSource};
 use crate::engine::options::LoadOptions;
 use crate::engine::sampling::{Sampling, SamplingPatch};
+use crate::engine::token::TokenId;
 use crate::llama::context::Context;
+use crate::llama::model::Model;
+use crate::llama::vocab::SpecialKind;
 use crate::models::estimate::{KvLayout, WindowCache};
 use crate::models::gguf::GgufFile;
 
@@ -38,6 +44,7 @@ pub(super) fn facts(
         model_bytes: model.bytes(),
         layers: model.layers(),
         vocab: model.vocab_size(),
+        vocabulary: vocabulary_name(model),
         context_train: model.context_train(),
         context: params.context,
         batch: params.batch,
@@ -63,6 +70,29 @@ pub(super) fn facts(
         recommended: recommended(file),
         path,
     }
+}
+
+/// The first 64 bits of SHA-256 over every token's text and kind: models of one family share it, whatever their size
+/// and quantisation.
+fn vocabulary_name(model: &Model) -> String {
+    let mut hash = Sha256::new();
+    for id in (0..model.vocab_size()).map(|id| TokenId(id.cast_signed())) {
+        let text = model.entry(id);
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+        hash.update([match model.special_kind(id) {
+            None => 0,
+            Some(SpecialKind::Control) => 1,
+            Some(SpecialKind::Unknown) => 2,
+            Some(SpecialKind::UserDefined) => 3,
+        }]);
+    }
+    hash.finalize()[..8]
+        .iter()
+        .fold(String::new(), |mut name, byte| {
+            let _ = write!(name, "{byte:02x}");
+            name
+        })
 }
 
 /// The name people know a model by: its file's, without the quantisation and the part number. Metadata often hold a

@@ -1,0 +1,189 @@
+//! What of the chat is on disk: what happened goes out to be kept, and whether it was comes back.
+
+use crate::chat::keeper::{Keeping, StoreCommand, StoreEvent};
+use crate::chat::record::{ChatHead, ChatId, ChatSlot, ModelRef, StoredChat};
+use crate::engine::event::EngineError;
+use crate::keymap::Action;
+
+use super::App;
+use super::conversation::Conversation;
+use super::message::Effect;
+use super::state::{Notice, NoticeLevel, Overlay};
+
+/// The chat on screen, as the store knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenChat {
+    /// Which chat of this run it is.
+    pub slot: ChatSlot,
+    /// Its name in the store, once it has one.
+    pub id: Option<ChatId>,
+    /// Whether what is said is kept.
+    pub keeping: Keeping,
+    /// What was last told to be kept of the chat as a whole.
+    told: ChatHead,
+    /// The model it was held with before one is loaded.
+    model: Option<ModelRef>,
+}
+
+impl Default for OpenChat {
+    fn default() -> Self {
+        OpenChat {
+            slot: ChatSlot(1),
+            id: None,
+            keeping: Keeping::Off,
+            told: ChatHead::default(),
+            model: None,
+        }
+    }
+}
+
+impl App {
+    /// The same state, whose chats are kept.
+    #[must_use]
+    pub fn with_keeping(mut self) -> Self {
+        self.chat.keeping = Keeping::Saved;
+        self
+    }
+
+    /// The same state, in the middle of a chat that was read.
+    #[must_use]
+    pub fn with_chat(mut self, chat: &StoredChat) -> Self {
+        self.conversation = Conversation::of(chat);
+        self.chat.model.clone_from(&chat.head.model);
+        self.chat.told = self.head();
+        if chat.unknown > 0 {
+            let (messages, are) = match chat.unknown {
+                1 => ("1 message".to_owned(), "is"),
+                several => (format!("{several} messages"), "are"),
+            };
+            self.tell(format!("{messages} of an unknown kind {are} left out."));
+        }
+        self
+    }
+
+    /// The same state, with something to tell from the start.
+    #[must_use]
+    pub fn with_notice(mut self, text: impl Into<String>) -> Self {
+        self.tell(text);
+        self
+    }
+
+    /// Whether something was said that is not on disk.
+    pub(crate) fn is_unsaved(&self) -> bool {
+        matches!(self.chat.keeping, Keeping::NotSaved(_)) && self.conversation.last().is_some()
+    }
+
+    /// What has to be kept since it was last told.
+    pub(super) fn keep(&mut self) -> Option<Effect> {
+        let changes = self.conversation.take_changes();
+        let is_empty = self.conversation.last().is_none();
+        if self.chat.keeping == Keeping::Off || (changes.is_empty() && (is_empty || self.is_told()))
+        {
+            return None;
+        }
+        self.chat.told = self.head();
+        Some(Effect::Store(StoreCommand::Keep {
+            slot: self.chat.slot,
+            head: self.chat.told.clone(),
+            changes,
+        }))
+    }
+
+    fn head(&self) -> ChatHead {
+        let loaded = self.facts().map(|facts| ModelRef {
+            name: facts.name.clone(),
+            path: facts.path.clone(),
+        });
+        ChatHead {
+            system: self.system.clone(),
+            model: loaded.or_else(|| self.chat.model.clone()),
+            leaf: self.conversation.leaf(),
+        }
+    }
+
+    /// Whether the chat as a whole is as it was last told; asked for every token, so nothing is copied.
+    fn is_told(&self) -> bool {
+        let told = &self.chat.told;
+        let same_model = match (self.facts(), &told.model) {
+            (Some(facts), Some(model)) => facts.name == model.name && facts.path == model.path,
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        same_model && told.system == self.system && told.leaf == self.conversation.leaf()
+    }
+
+    /// From here on another chat is kept. What is left of the one before goes out first.
+    pub(super) fn begin_chat(&mut self) -> Option<Effect> {
+        let left = self.keep();
+        self.conversation.clear();
+        self.chat = OpenChat {
+            slot: ChatSlot(self.chat.slot.0 + 1),
+            keeping: self.chat.keeping.clone(),
+            ..OpenChat::default()
+        };
+        left
+    }
+
+    pub(super) fn store_said(&mut self, event: StoreEvent) {
+        match event {
+            StoreEvent::Kept { slot, id, .. } if slot == self.chat.slot => self.chat.id = Some(id),
+            StoreEvent::Kept { .. } => {}
+            StoreEvent::Told(text) => self.tell(text),
+            StoreEvent::State(keeping) => self.keeping_changed(keeping),
+        }
+    }
+
+    fn keeping_changed(&mut self, keeping: Keeping) {
+        match (&keeping, &self.chat.keeping) {
+            (Keeping::NotSaved(error), _) => {
+                let error =
+                    EngineError::new(format!("Not saved: {}", error.message), error.hint.clone());
+                self.notices.retain(|notice| !is_about_saving(notice));
+                self.fail(&error);
+            }
+            (Keeping::Saved, Keeping::NotSaved(_)) => {
+                self.notices.retain(|notice| !is_about_saving(notice));
+                self.tell("Everything is saved again.");
+            }
+            (Keeping::Saved | Keeping::Off, _) => {}
+        }
+        self.chat.keeping = keeping;
+    }
+
+    /// Leaves, or says first what would be lost.
+    pub(super) fn quit(&mut self) -> Vec<Effect> {
+        if self.is_unsaved() && self.overlay != Some(Overlay::ConfirmQuit) {
+            self.overlay = Some(Overlay::ConfirmQuit);
+            return Vec::new();
+        }
+        vec![Effect::Quit]
+    }
+
+    /// `/save`: tries again; `/save FILE`: keeps the chats there from now on.
+    pub(super) fn save(&mut self, file: Option<String>) -> Vec<Effect> {
+        let command = match (file, &self.chat.keeping) {
+            (Some(_) | None, Keeping::Off) => {
+                self.tell("Saving is switched off for this run.");
+                return Vec::new();
+            }
+            (Some(file), _) => StoreCommand::SaveTo(file.into()),
+            (None, _) => StoreCommand::Retry,
+        };
+        let kept = self.keep();
+        kept.into_iter().chain([Effect::Store(command)]).collect()
+    }
+
+    /// What the last line before leaving asks.
+    pub(crate) fn quit_question(&self) -> String {
+        let key = self.key_name(Action::Interrupt);
+        if self.is_unsaved() {
+            format!("This chat is not saved. {key} quits and loses it; /save FILE keeps it.")
+        } else {
+            format!("Press {key} again to quit; any other key goes on.")
+        }
+    }
+}
+
+fn is_about_saving(notice: &Notice) -> bool {
+    notice.level == NoticeLevel::Error && notice.text.starts_with("Not saved: ")
+}
