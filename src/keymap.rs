@@ -144,6 +144,7 @@ actions! {
     Log, "log", View, Everywhere, "show the log";
     Panels, "panels", View, Everywhere, "show or hide the panels";
     Models, "models", View, Everywhere, "choose a model";
+    Suspend, "suspend", View, Everywhere, "stop platen and go to the shell; fg there comes back";
     Redraw, "redraw", View, Everywhere, "draw the screen again";
     CursorLeft, "cursor_left", Draft, Chat, "move left";
     CursorRight, "cursor_right", Draft, Chat, "move right";

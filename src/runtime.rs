@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::app::App;
 use crate::app::message::{Effect, Msg};
-use crate::chat::keeper::{self, Keeper};
+use crate::chat::keeper::{self, Keeper, StoreEvent};
 use crate::clock::Timestamp;
 use crate::engine::command::{Command, RequestId};
 use crate::engine::{EngineHandle, EngineOutput};
@@ -157,6 +157,9 @@ pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<
 /// Starts to keep chats; what becomes of them arrives as messages.
 fn keep(chats: keeper::Setup, results: mpsc::UnboundedSender<Msg>) -> anyhow::Result<Keeper> {
     Keeper::start(chats, move |event| {
+        if let StoreEvent::Kept { reopen, .. } = &event {
+            crash::set_last_words(&format!("Go on with this chat: {reopen}"));
+        }
         let _ = results.send(Msg::Store(event));
     })
     .context("the thread that keeps the chats can't be started")

@@ -1,6 +1,8 @@
 //! How the program ends in a real terminal, at any moment: what it leaves behind and what it says. The engine is
 //! scripted; loop, terminal and crash handling are the real ones.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 #[path = "support/moments.rs"]
 mod moments;
 #[path = "support/pty.rs"]
@@ -168,6 +170,19 @@ fn an_abort_in_the_engine_gives_the_terminal_back() {
 }
 
 #[test]
+fn an_exception_of_cpp_that_nobody_catches_gives_the_terminal_back() {
+    faults("cpp-exception", |run, moment| {
+        assert!(run.pty.exit().signal().is_some(), "{moment}");
+        let screen = run.pty.contents();
+        assert!(
+            screen.starts_with("platen died of SIGABRT"),
+            "{moment}: {screen}"
+        );
+        assert!(run.log().contains("terminate called"), "{moment}");
+    });
+}
+
+#[test]
 fn an_assertion_of_llama_cpp_is_told_in_its_own_words() {
     faults("ggml-abort", |run, moment| {
         assert!(run.pty.exit().signal().is_some(), "{moment}");
@@ -198,6 +213,21 @@ fn a_stack_overflow_in_the_engine_gives_the_terminal_back() {
             "{moment}: {screen}"
         );
     });
+}
+
+#[test]
+fn a_stack_overflow_of_the_screen_gives_the_terminal_back() {
+    for moment in MOMENTS {
+        let mut run = at(moment);
+        run.pty.keys(b"\x0f");
+        assert!(run.pty.exit().signal().is_some(), "{moment:?}");
+        run.pty.assert_given_back();
+        let screen = run.pty.contents().replace('\n', "");
+        assert!(
+            screen.starts_with("platen died of SIGSEGV"),
+            "{moment:?}: {screen}"
+        );
+    }
 }
 
 #[test]
@@ -258,4 +288,76 @@ fn a_stop_from_outside_gives_the_terminal_back_until_continued() {
     run.pty.keys(QUIT);
     assert_eq!(run.pty.exit().exit_code(), 0);
     run.pty.assert_given_back();
+}
+
+/// A shell with job control in which the program runs.
+fn in_a_shell(script: &str) -> pty::Pty {
+    let mut pty = Spawn::new("bash")
+        .arg("--norc")
+        .arg("--noprofile")
+        .arg("-i")
+        .env("PS1", "shell$ ")
+        .env("SCRIPT", script)
+        .start();
+    pty.wait_for_text("shell$");
+    pty.keys(format!("{}\r", scripted().display()));
+    pty.wait_for_text("state ready");
+    pty
+}
+
+#[test]
+fn ctrl_z_goes_to_the_shell_and_fg_comes_back_at_any_moment() {
+    for generating in [false, true] {
+        let mut pty = in_a_shell("rate=50,tokens=100000");
+        if generating {
+            pty.keys("hi\r");
+            pty.wait_for_text("w9");
+        }
+        pty.keys(b"\x1a");
+        pty.wait_for("the shell", |screen| {
+            !screen.alternate_screen() && screen.contents().contains("Stopped")
+        });
+        pty.keys("echo in the $((40 + 2))\r");
+        pty.wait_for_text("in the 42");
+        pty.resize(60, 20);
+        pty.keys("fg\r");
+        pty.wait_for("the screen again", |screen| {
+            screen.alternate_screen() && screen.contents().contains("size 60x20")
+        });
+        pty.keys("typed");
+        pty.wait_for_text(r#"draft "typed""#);
+        pty.keys(QUIT);
+        pty.wait_for("the shell", |screen| {
+            !screen.alternate_screen() && screen.contents().matches("shell$").count() >= 3
+        });
+        pty.keys("exit\r");
+        assert_eq!(pty.exit().exit_code(), 0);
+    }
+}
+
+#[test]
+fn stopped_time_is_in_no_figure() {
+    let mut run = start("rate=50,tokens=100000");
+    run.pty.wait_for_text("state ready");
+    run.pty.keys("hi\r");
+    run.pty.wait_for_text("w9");
+    let stop = Duration::from_secs(4);
+    run.pty.signal(Signal::STOP);
+    std::thread::sleep(stop);
+    let seen = run.pty.contents();
+    run.pty.signal(Signal::CONT);
+    let last = |contents: &str| {
+        let mut words = contents.split_whitespace().rev();
+        words.find_map(|word| word.strip_prefix('w')?.parse::<u32>().ok())
+    };
+    run.pty.wait_for("more words", |screen| {
+        last(&screen.contents()) > last(&seen).map(|word| word + 50)
+    });
+    let contents = run.pty.contents();
+    let gap = contents.split("longest gap ").nth(1).unwrap();
+    let gap: u64 = gap.split(' ').next().unwrap().parse().unwrap();
+    assert!(
+        Duration::from_millis(gap) < stop / 2,
+        "the longest gap was {gap} ms"
+    );
 }

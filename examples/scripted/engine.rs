@@ -31,6 +31,8 @@ enum Fault {
     Abort,
     GgmlAbort,
     StackOverflow,
+    /// Ends as an exception of C++ does that nobody catches.
+    CppException,
     /// Prints on standard output and standard error, itself and through a child process.
     Noise,
     /// Never comes back, whatever it is asked.
@@ -82,6 +84,7 @@ impl Script {
                 ("fault", "abort") => script.fault = Fault::Abort,
                 ("fault", "ggml-abort") => script.fault = Fault::GgmlAbort,
                 ("fault", "stack-overflow") => script.fault = Fault::StackOverflow,
+                ("fault", "cpp-exception") => script.fault = Fault::CppException,
                 ("fault", "noise") => script.fault = Fault::Noise,
                 ("fault", "hang") => script.fault = Fault::Hang,
                 _ => panic!("SCRIPT: {key}={value} means nothing"),
@@ -107,6 +110,7 @@ impl Fault {
             Fault::StackOverflow => {
                 std::hint::black_box(overflow(0));
             }
+            Fault::CppException => uncaught_exception(),
             Fault::Noise => {
                 println!("FOREIGN-STDOUT");
                 eprintln!("FOREIGN-STDERR");
@@ -131,8 +135,19 @@ fn ggml_abort() {
     let _ = context.expect("an empty GGUF file is valid").key_at(12_345);
 }
 
+/// What the C++ runtime calls for an exception that nobody catches; llama.cpp brings the runtime along.
+#[expect(unsafe_code, reason = "a function of the C++ runtime")]
+fn uncaught_exception() {
+    unsafe extern "C" {
+        #[link_name = "_ZSt9terminatev"]
+        fn terminate() -> !;
+    }
+    // SAFETY: it ends the process.
+    unsafe { terminate() }
+}
+
 #[expect(unconditional_recursion, reason = "it is meant to end the stack")]
-fn overflow(depth: u64) -> u64 {
+pub fn overflow(depth: u64) -> u64 {
     let frame = std::hint::black_box([depth; 512]);
     overflow(depth + 1) + frame[511]
 }

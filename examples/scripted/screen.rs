@@ -25,6 +25,8 @@ pub struct Screen {
     temperatures: Vec<f32>,
     sampling: Sampling,
     log: Vec<String>,
+    last_token: Option<Timestamp>,
+    longest_gap: Duration,
     size: (u16, u16),
 }
 
@@ -55,6 +57,9 @@ impl Screen {
             Event::Ready { .. } => self.state = "ready",
             Event::Token { token, .. } => {
                 self.state = "generating";
+                if let Some(last) = self.last_token.replace(token.at) {
+                    self.longest_gap = self.longest_gap.max(token.at.since(last));
+                }
                 self.reply.push_str(&token.text);
                 if self.temperatures.last() != Some(&token.temperature) {
                     self.temperatures.push(token.temperature);
@@ -86,6 +91,10 @@ impl Program for Screen {
         match message {
             Msg::Key(key) => match (key.code, key.modifiers) {
                 (KeyCode::Char('q'), KeyModifiers::CONTROL) => return vec![Effect::Quit],
+                (KeyCode::Char('z'), KeyModifiers::CONTROL) => return vec![Effect::Suspend],
+                (KeyCode::Char('o'), KeyModifiers::CONTROL) => {
+                    std::hint::black_box(super::engine::overflow(0));
+                }
                 (KeyCode::Char('p'), KeyModifiers::CONTROL) => panic!("a key wants a panic"),
                 (KeyCode::Char('y'), KeyModifiers::CONTROL) => {
                     return vec![Effect::Copy(self.reply.clone())];
@@ -126,6 +135,7 @@ impl Program for Screen {
                 self.log.len()
             )),
             Line::from(format!("temperatures {:.2?}", self.temperatures)),
+            Line::from(format!("longest gap {} ms", self.longest_gap.as_millis())),
             Line::from(format!("length {}", self.draft.chars().count())),
             Line::from(format!("draft {:?}", self.draft)),
         ];

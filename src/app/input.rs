@@ -90,6 +90,7 @@ impl App {
                 }
             }
             Action::Models => return self.choose_model(None),
+            Action::Suspend => return vec![Effect::Suspend],
             Action::Redraw => return vec![Effect::Redraw],
             Action::Newline => self.edit(crate::text::Composer::newline),
             Action::CursorUp => self.up(),

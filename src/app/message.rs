@@ -62,6 +62,8 @@ pub enum Effect {
     Copy(String),
     /// Clear the terminal and draw everything again.
     Redraw,
+    /// Stop the process as the shell's Ctrl-Z does, with the terminal given back.
+    Suspend,
     /// Leave the program.
     Quit,
 }

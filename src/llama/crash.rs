@@ -15,8 +15,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::ptr;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
 
 /// The signals that mean a fault in this process, with what they mean to the user.
 const FATAL: [(c_int, &str); 5] = [
@@ -50,6 +50,9 @@ const RELEASE_PATIENCE: u32 = 1000;
 /// Longest abort message kept, in bytes; llama.cpp cuts its own at 2,048.
 const MESSAGE_CAPACITY: usize = 2048;
 
+/// Longest line about the chat, in bytes.
+const REOPEN_CAPACITY: usize = 512;
+
 static STATE: AtomicU8 = AtomicU8::new(FREE);
 static WRITING: AtomicBool = AtomicBool::new(false);
 static TTY: AtomicI32 = AtomicI32::new(-1);
@@ -57,6 +60,8 @@ static STDOUT: AtomicI32 = AtomicI32::new(-1);
 static STDERR: AtomicI32 = AtomicI32::new(-1);
 static MESSAGE_LEN: AtomicUsize = AtomicUsize::new(0);
 static INSTALL: Once = Once::new();
+/// Which of [`REOPEN`] is in force, and its length: the number of the slot above the lowest 16 bits.
+static REOPEN_AT: AtomicUsize = AtomicUsize::new(0);
 
 /// A static that is written while no reader can be running; each use says why.
 struct Cell<T>(UnsafeCell<T>);
@@ -75,6 +80,10 @@ static RESTORE: Cell<&'static [u8]> = Cell::new(b"");
 static EPILOGUE: Cell<&'static [u8]> = Cell::new(b"");
 static PREVIOUS: Cell<MaybeUninit<[libc::sigaction; FATAL.len()]>> =
     Cell::new(MaybeUninit::uninit());
+static REOPEN: [Cell<[u8; REOPEN_CAPACITY]>; 2] = [
+    Cell::new([0; REOPEN_CAPACITY]),
+    Cell::new([0; REOPEN_CAPACITY]),
+];
 static MESSAGE: Cell<[u8; MESSAGE_CAPACITY]> = Cell::new([0; MESSAGE_CAPACITY]);
 
 /// The streams as they were before the program took them over.
@@ -121,7 +130,58 @@ pub fn install(streams: Streams, log: Option<&Path>) -> io::Result<()> {
     outcome
 }
 
+/// Sets what the last lines say about the chat, such as how to open it again; an empty text clears it. What is longer
+/// than 512 bytes is left out.
+pub fn set_last_words(text: &str) {
+    static WRITER: Mutex<()> = Mutex::new(());
+    let _one_writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
+    let bytes = text.as_bytes();
+    let len = if bytes.len() <= REOPEN_CAPACITY {
+        bytes.len()
+    } else {
+        0
+    };
+    let slot = 1 - ((REOPEN_AT.load(Ordering::SeqCst) >> 16) & 1);
+    // SAFETY: readers use the other slot, and the lock lets one writer in. A reader that took this slot's number two
+    // calls ago may still print it: a mixture of two lines, all of it initialised bytes.
+    unsafe {
+        ptr::copy_nonoverlapping(bytes.as_ptr(), REOPEN[slot].0.get().cast::<u8>(), len);
+    }
+    REOPEN_AT.store((slot << 16) | len, Ordering::SeqCst);
+}
+
+/// Writes what [`set_last_words`] was given.
+fn write_last_words(fd: RawFd) {
+    let at = REOPEN_AT.load(Ordering::SeqCst);
+    let (slot, len) = ((at >> 16) & 1, at & 0xFFFF);
+    if len > 0 {
+        // SAFETY: `len` bytes of this slot were written before its number was stored.
+        write_raw(fd, unsafe {
+            std::slice::from_raw_parts(REOPEN[slot].0.get().cast::<u8>(), len)
+        });
+        write_raw(fd, b"\n");
+    }
+}
+
+/// Says what [`set_last_words`] was given, as [`say`] does.
+pub fn say_last_words() {
+    write_last_words(stderr());
+}
+
+extern "C" fn on_continue(_signal: c_int) {
+    crate::clock::continued();
+}
+
 fn install_handlers() -> io::Result<()> {
+    // SAFETY: as below; the handler reads a clock and stores numbers.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_continue as *const () as usize;
+        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+        if libc::sigaction(libc::SIGCONT, &raw const action, ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
     for (index, (signal, _)) in FATAL.into_iter().enumerate() {
         // SAFETY: `sigaction` is plain data for which zero is a value; the pointers are to live locals and to a
         // slot of `PREVIOUS` that only the handler being installed here reads.
@@ -210,21 +270,43 @@ impl Drop for WriteLeave {
 
 /// Writes a message to standard error as it was before the program took it over.
 pub fn say(message: &str) {
-    let stderr = STDERR.load(Ordering::SeqCst);
-    write_raw(
-        if stderr < 0 {
-            libc::STDERR_FILENO
-        } else {
-            stderr
-        },
-        message.as_bytes(),
-    );
+    write_raw(stderr(), message.as_bytes());
+}
+
+/// Standard error as it was before the program took it over.
+fn stderr() -> RawFd {
+    match STDERR.load(Ordering::SeqCst) {
+        taken_over @ 0.. => taken_over,
+        _ => libc::STDERR_FILENO,
+    }
 }
 
 /// Ends the process now, running no destructor: for when a thread hangs in foreign code.
 pub fn exit_now(code: u8) -> ! {
     // SAFETY: `_exit` is always safe to call.
     unsafe { libc::_exit(c_int::from(code)) }
+}
+
+/// Stops this process and those started with it (`make`, a wrapper script), as a shell's Ctrl-Z does, and returns when
+/// they are continued. Without a shell that could continue them nothing happens.
+///
+/// # Errors
+/// The system refuses it.
+pub fn stop_job() -> io::Result<()> {
+    // SAFETY: `sigaction` is plain data for which zero is a value; the pointers are to live locals. For the moment of
+    // the stop the signal has its default action, which the system leaves out in a group that nobody could continue.
+    unsafe {
+        let mut handler: libc::sigaction = std::mem::zeroed();
+        let mut default: libc::sigaction = std::mem::zeroed();
+        default.sa_sigaction = libc::SIG_DFL;
+        if libc::sigaction(libc::SIGTSTP, &raw const default, &raw mut handler) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let stopped = libc::kill(0, libc::SIGTSTP);
+        let refused = io::Error::last_os_error();
+        libc::sigaction(libc::SIGTSTP, &raw const handler, ptr::null_mut());
+        if stopped == 0 { Ok(()) } else { Err(refused) }
+    }
 }
 
 /// Whether the process was started with `signal` ignored, as `nohup` does; it should stay ignored then.
@@ -300,6 +382,7 @@ fn report(signal: c_int, fd: RawFd) {
     }
     // SAFETY: written once, before any handler was installed.
     write_raw(fd, unsafe { *EPILOGUE.0.get() });
+    write_last_words(fd);
 }
 
 /// Writes all of `bytes`, giving up on an error or where the reader takes nothing for a fifth of a second.

@@ -130,6 +130,7 @@ impl Endings {
                     && let Some(message) = ending.message()
                 {
                     crash::say(&message);
+                    crash::say_last_words();
                 }
                 crash::exit_now(ending.exit_code());
             };

@@ -14,6 +14,7 @@ use crate::chat::keeper::Keeper;
 use crate::clock::{Clock, SystemClock};
 use crate::engine::EngineOutput;
 use crate::engine::event::{Event, Gauges};
+use crate::llama::crash;
 use crate::terminal::Terminal;
 
 /// Most waiting engine events taken before a key gets its turn.
@@ -119,8 +120,8 @@ impl<P: Program> Loop<P> {
                 Woken::Job(message) => self.take(message, Hurry::Steady, engine),
                 Woken::Log => self.log(&sources, engine),
                 Woken::Window => self.resize(engine),
-                Woken::Stop => self.pause(),
-                Woken::Resume => self.resumed(),
+                Woken::Stop => self.pause(stop_alone, engine),
+                Woken::Resume => self.resumed(engine),
                 Woken::Tick => {
                     self.ticked = Instant::now();
                     self.take(Msg::Tick, Hurry::Steady, engine);
@@ -224,28 +225,31 @@ impl<P: Program> Loop<P> {
         }
     }
 
-    /// Stops as the shell asked, with the terminal given back, and takes it again when continued.
-    fn pause(&mut self) {
+    /// Stops with the terminal given back, and takes it again when continued. The clock is read first: what follows
+    /// its last reading counts as stopped.
+    fn pause(&mut self, stop: impl FnOnce() -> std::io::Result<()>, engine: &impl EngineLink) {
         self.terminal.leave();
-        if let Err(error) = kill_process(getpid(), Signal::STOP) {
+        SystemClock.now();
+        if let Err(error) = stop() {
             tracing::warn!("cannot stop: {error}");
         }
         if let Err(error) = self.terminal.take() {
             self.ending = Some(Ending::TerminalLost);
             tracing::error!("cannot take the terminal again: {error:#}");
         }
-        self.pace.want(Hurry::Prompt);
+        // A change of size while stopped was told to whoever had the terminal then.
+        self.resize(engine);
     }
 
     /// Continued after a stop that came without warning.
-    fn resumed(&mut self) {
+    fn resumed(&mut self, engine: &impl EngineLink) {
         if let Err(error) = self.terminal.make_raw() {
             tracing::warn!("{error:#}");
         }
         if let Err(error) = self.terminal.redraw() {
             self.lost(&error);
         }
-        self.pace.want(Hurry::Prompt);
+        self.resize(engine);
     }
 
     fn take(&mut self, message: Msg, hurry: Hurry, engine: &impl EngineLink) {
@@ -277,6 +281,7 @@ impl<P: Program> Loop<P> {
                         self.lost(&error);
                     }
                 }
+                Effect::Suspend => self.pause(crash::stop_job, engine),
                 Effect::Quit => self.ending = Some(Ending::Quit),
             }
         }
@@ -293,6 +298,11 @@ impl<P: Program> Loop<P> {
         tracing::error!("the terminal is gone: {error}");
         self.ending = Some(Ending::TerminalLost);
     }
+}
+
+/// Stops this process, as somebody outside asked.
+fn stop_alone() -> std::io::Result<()> {
+    Ok(kill_process(getpid(), Signal::STOP)?)
 }
 
 /// The next thing that the engine says; waits for ever where there is none.

@@ -14,7 +14,14 @@ pub fn report_panics(log: LogSink, ending: impl Fn() + Send + Sync + 'static) {
     std::panic::set_hook(Box::new(move |info| {
         crash::release();
         crash::say(&message(info, log.path()));
-        let text = format!("{info}\n{}", Backtrace::force_capture());
+        let place = info
+            .location()
+            .map_or_else(String::new, ToString::to_string);
+        let text = format!(
+            "panicked at {place}: {}\n{}",
+            without_quotes(info.payload_as_str().unwrap_or_default()),
+            Backtrace::force_capture()
+        );
         for text in text.lines() {
             log.push(LogLine {
                 level: LogLevel::Error,
@@ -24,6 +31,17 @@ pub fn report_panics(log: LogSink, ending: impl Fn() + Send + Sync + 'static) {
         }
         ending();
     }));
+}
+
+/// What a panic says without what it quotes: the standard library quotes the text that it could not cut, and the log
+/// holds nothing that was said.
+fn without_quotes(message: &str) -> String {
+    match (message.find('`'), message.rfind('`')) {
+        (Some(from), Some(to)) if from < to => {
+            format!("{}`…`{}", &message[..from], &message[to + 1..])
+        }
+        (None, _) | (_, None) | (Some(_), Some(_)) => message.to_owned(),
+    }
 }
 
 fn message(info: &PanicHookInfo, log: Option<&Path>) -> String {
