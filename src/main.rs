@@ -13,6 +13,7 @@ use platen::commands::pull::ProgressStyle;
 use platen::commands::{self, ask, chats, inspect, models, plain, prompt, pull};
 use platen::config::file::ConfigFile;
 use platen::config::{Config, Layer, Sources, environment};
+use platen::engine::local::trial;
 use platen::failure;
 use platen::keymap::Keymap;
 use platen::llama::crash;
@@ -21,6 +22,15 @@ use platen::paths::Paths;
 
 fn main() -> ExitCode {
     crash::silence_backtraces();
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == trial::ARGUMENT)
+    {
+        return match trial::run_child(stdin().lock(), stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failure::report(&error.into()),
+        };
+    }
     let invocation = match Invocation::parse(std::env::args_os(), Terminals::of_process()) {
         Ok(invocation) => invocation,
         Err(error) => return failure::report_clap(&error),

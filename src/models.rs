@@ -5,6 +5,7 @@ pub mod discover;
 pub mod download;
 pub mod estimate;
 pub mod gguf;
+pub mod parts;
 
 use std::fmt::Write;
 

@@ -100,6 +100,12 @@ impl Paths {
         self.data_dir.join("chats.db")
     }
 
+    /// Which model files have been tried.
+    #[must_use]
+    pub fn tried_file(&self) -> PathBuf {
+        self.cache_dir.join("tried")
+    }
+
     /// The configuration file.
     #[must_use]
     pub fn config_file(&self) -> PathBuf {

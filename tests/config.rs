@@ -153,6 +153,7 @@ kv_type_k = "f16" # default
 kv_type_v = "f16" # default
 flash_attention = "auto" # default
 # gpu_layers: as many as fit # default
+memory = "check" # default
 
 [sampling]
 temperature = 0.3 # flag --temp

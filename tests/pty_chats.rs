@@ -149,12 +149,7 @@ fn a_kill_at_any_moment_leaves_a_store_that_opens_and_loses_no_completed_message
 fn leaving_says_how_to_go_on_and_keeps_the_reply_that_was_on_its_way() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("chats.db");
-    for ending in [
-        Ending::Key,
-        Ending::Signal,
-        Ending::Abort,
-        Ending::HangUp,
-    ] {
+    for ending in [Ending::Key, Ending::Signal, Ending::Abort, Ending::HangUp] {
         let mut pty = ready(spawn(&store, "rate=50,tokens=100000"));
         pty.keys("message 1\r");
         pty.wait_for_text("w9");

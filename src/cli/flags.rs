@@ -93,6 +93,9 @@ pub struct RunFlags {
     /// Layers kept on the GPU
     #[arg(long, value_name = "N", help_heading = "Model")]
     gpu_layers: Option<u32>,
+    /// Load a model also where it needs more memory than is free
+    #[arg(long, help_heading = "Model")]
+    force: bool,
     /// Temperature, 0 to 5; 0 always takes the likeliest token
     #[arg(long, value_name = "T", help_heading = "Sampling")]
     temp: Option<f32>,
@@ -231,6 +234,7 @@ impl RunFlags {
                     .map(|mode| Value::from(flash_attention_name(mode))),
             ),
             ("--gpu-layers", self.gpu_layers.map(whole)),
+            ("--force", self.force.then(|| Value::from("force"))),
             ("--temp", self.temp.map(Value::from)),
             ("--top-k", self.top_k.map(whole)),
             ("--top-p", self.top_p.map(Value::from)),

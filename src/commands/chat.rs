@@ -14,7 +14,9 @@ use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::config::problem::ConfigError;
 use crate::engine::event::EngineError;
+use crate::engine::inference::Loader;
 use crate::engine::local::LocalLoader;
+use crate::engine::local::trial::TriedLoader;
 use crate::llama::log;
 use crate::logging::{LogSink, record};
 use crate::models::catalogue;
@@ -52,16 +54,28 @@ pub fn run(
         ));
     }
     let (app, chats) = beginning.apply(app);
+    let loader = loader(paths.as_ref().ok());
     crate::runtime::run(Session {
         program: app,
         chats,
-        spawn_engine: Box::new(|| {
-            crate::engine::spawn(Box::new(LocalLoader), Arc::new(SystemClock))
+        spawn_engine: Box::new(move || {
+            crate::engine::spawn(loader, Arc::new(SystemClock))
                 .context("the engine thread can't be started")
         }),
         library: Arc::new(Machine { paths }),
         log: sink,
     })
+}
+
+/// Tries files that are new in a process of their own first, where the system says which program this is.
+fn loader(paths: Option<&Paths>) -> Box<dyn Loader> {
+    match std::env::current_exe() {
+        Ok(program) => Box::new(TriedLoader::new(program, paths.map(Paths::tried_file))),
+        Err(error) => {
+            tracing::warn!("no trials, for this program's own file is unknown: {error}");
+            Box::new(LocalLoader)
+        }
+    }
 }
 
 /// Colours, unless `NO_COLOR` says none (<https://no-color.org>: any value but an empty one).

@@ -39,7 +39,7 @@ pub struct Setting {
 }
 
 /// Every setting but the key table, in the order in which the file lists them.
-pub const SETTINGS: [Setting; 23] = [
+pub const SETTINGS: [Setting; 24] = [
     Setting {
         name: "model",
         variable: Some("PLATEN_MODEL"),
@@ -127,6 +127,14 @@ pub const SETTINGS: [Setting; 23] = [
         kind: Kind::Whole,
         expects: "a whole number from 0 to 65536",
         unset: "as many as fit",
+    },
+    Setting {
+        name: "load.memory",
+        variable: Some("PLATEN_MEMORY"),
+        flag: Some("--force"),
+        kind: Kind::Text,
+        expects: "one of \"check\", \"force\"",
+        unset: "check",
     },
     Setting {
         name: "sampling.temperature",

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::*;
 use crate::config::file::ConfigFile;
-use crate::engine::options::{FlashAttention, KvType};
+use crate::engine::options::{FlashAttention, KvType, MemoryCheck};
 
 fn sources() -> Sources {
     Sources {
@@ -104,6 +104,7 @@ fn every_variable_sets_its_setting() {
         let text = match setting.name {
             "load.kv_type_k" | "load.kv_type_v" => "bf16",
             "load.flash_attention" => "on",
+            "load.memory" => "force",
             "load.context" => "64",
             "sampling.min_p" => "0.5",
             "chats.save" => "false",
@@ -248,6 +249,7 @@ fn every_setting_of_the_table_exists_and_none_is_missing() {
             kv_type_v: KvType::F16,
             flash_attention: FlashAttention::Auto,
             gpu_layers: Some(0),
+            memory: MemoryCheck::Check,
         },
         sampling: SamplingPatch {
             temperature: Some(1.0),

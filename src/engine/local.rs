@@ -2,6 +2,8 @@
 
 mod facts;
 mod machine;
+mod memory;
+pub mod trial;
 mod vocabulary;
 
 use std::path::Path;
@@ -9,15 +11,17 @@ use std::sync::Arc;
 
 use super::event::{EngineError, ModelFacts};
 use super::inference::{DecodeError, Inference, Interrupt, Loaded, Loader, Logits, Truncation};
-use super::options::{DEFAULT_CONTEXT, LoadOptions};
+use super::options::{DEFAULT_CONTEXT, LoadOptions, MemoryCheck};
 use super::prompt::{ChatTemplate, ModelIdentity, PromptBuilder, Vocabulary};
 use super::token::TokenId;
 use crate::llama::context::{Context, ContextError, ContextParams};
 use crate::llama::model::{Model, ModelError, ModelParams};
 use crate::models::estimate::KvLayout;
 use crate::models::gguf::GgufFile;
+use crate::models::parts::ModelFiles;
 use facts::facts;
-use machine::{check_memory, default_threads};
+use machine::default_threads;
+use memory::{Need, System};
 use vocabulary::LocalVocabulary;
 
 /// Most tokens handed to one decode call, where nothing else is asked for.
@@ -37,32 +41,39 @@ impl Loader for LocalLoader {
         interrupt: &Arc<Interrupt>,
         report: &mut dyn FnMut(f32),
     ) -> Result<Loaded, EngineError> {
-        let file = GgufFile::open(path).map_err(|error| {
+        let files = ModelFiles::open(path).map_err(|error| {
             EngineError::new(
                 error.to_string(),
                 "Choose another file, or download it again.",
             )
         })?;
+        let file = &files.first;
         if let Some(reason) = file.not_chat() {
             return Err(EngineError::new(
                 format!("{} can't chat: {reason}.", path.display()),
                 "Choose another model with /model.",
             ));
         }
+        let layout = KvLayout::of(file).ok();
+        let context_params = context_params(file, options)?;
+        let mut notices = Vec::new();
+        if let Some(layout) = &layout {
+            notices.extend(check_memory(
+                &files,
+                layout,
+                &context_params,
+                options.memory,
+            )?);
+        }
         let params = ModelParams {
             gpu_layers: options.gpu_layers,
         };
         let model =
             Model::load(path, params, interrupt, report).map_err(|error| model_error(&error))?;
-        let layout = KvLayout::of(&file).ok();
-        let context_params = context_params(&model, options)?;
-        if let Some(layout) = &layout {
-            check_memory(layout, &context_params)?;
-        }
         let context = Context::new(Arc::clone(&model), context_params, Arc::clone(interrupt))
             .map_err(|error| context_error(&error))?;
         let vocabulary = LocalVocabulary::of(model);
-        let mut facts = facts(&file, layout.as_ref(), &context, options);
+        let mut facts = facts(file, layout.as_ref(), &context, options);
         let identity = ModelIdentity {
             name: &facts.name,
             architecture: &facts.architecture,
@@ -85,10 +96,8 @@ impl Loader for LocalLoader {
             prompts,
             facts,
         });
-        Ok(Loaded {
-            model,
-            notices: chosen.notices,
-        })
+        notices.extend(chosen.notices);
+        Ok(Loaded { model, notices })
     }
 }
 
@@ -115,8 +124,31 @@ fn context_error(error: &ContextError) -> EngineError {
     EngineError::new(error.to_string(), hint)
 }
 
-fn context_params(model: &Model, options: &LoadOptions) -> Result<ContextParams, EngineError> {
-    let trained = model.context_train().max(SMALLEST_CONTEXT);
+/// Refuses what needs more memory than is free; where it is wanted all the same, there is something to tell.
+fn check_memory(
+    files: &ModelFiles,
+    layout: &KvLayout,
+    params: &ContextParams,
+    check: MemoryCheck,
+) -> Result<Option<String>, EngineError> {
+    let Some(free) = System::here().free() else {
+        return Ok(None);
+    };
+    let need = Need::of(files, layout, params);
+    match (memory::check(need, layout, params, free), check) {
+        (Ok(()), _) => Ok(None),
+        (Err(error), MemoryCheck::Check) => Err(error),
+        (Err(error), MemoryCheck::Force) => Ok(Some(error.message)),
+    }
+}
+
+fn context_params(file: &GgufFile, options: &LoadOptions) -> Result<ContextParams, EngineError> {
+    let trained = file
+        .context_train()
+        .map_or(SMALLEST_CONTEXT, |trained| {
+            u32::try_from(trained).unwrap_or(u32::MAX)
+        })
+        .max(SMALLEST_CONTEXT);
     let context = match options.context {
         None => trained.min(DEFAULT_CONTEXT),
         Some(0) => trained,

@@ -95,6 +95,17 @@ impl FromStr for FlashAttention {
     }
 }
 
+/// What happens where a model and its context need more memory than is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryCheck {
+    /// It is refused.
+    #[default]
+    Check,
+    /// It is loaded anyway.
+    Force,
+}
+
 /// What a model is loaded with. `None` leaves the choice to the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -118,4 +129,6 @@ pub struct LoadOptions {
     pub flash_attention: FlashAttention,
     /// Layers kept on the GPU; `None`: as many as fit.
     pub gpu_layers: Option<u32>,
+    /// What happens where that needs more memory than is free.
+    pub memory: MemoryCheck,
 }

@@ -11,7 +11,8 @@ use llama_cpp_sys_2 as sys;
 use super::backend::Backend;
 use super::interrupt::Interrupt;
 use super::log;
-use crate::models::gguf::{GgufError, GgufFile};
+use crate::models::gguf::GgufError;
+use crate::models::parts::ModelFiles;
 
 /// Why a model could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +87,7 @@ impl Model {
         interrupt: &Interrupt,
         report: &mut dyn FnMut(f32),
     ) -> Result<Arc<Model>, ModelError> {
-        GgufFile::open(path)?;
+        ModelFiles::open(path)?;
         let backend = Backend::acquire();
         let c_path = path
             .to_str()

@@ -15,7 +15,7 @@ use super::{catalogue, printable};
 
 pub use places::Places;
 pub use resolve::{ResolveError, default_model, resolve, resolve_default};
-pub(super) use split::split_part;
+pub(super) use split::{sibling, split_part};
 
 /// Most models that a scan lists.
 const MOST_MODELS: usize = 1000;

@@ -15,6 +15,8 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
+use reader::Share;
+
 pub use error::{GgufError, GgufFault};
 pub use tensor::{TensorInfo, TensorType};
 pub use value::{Array, Value, ValueType};
@@ -43,6 +45,18 @@ impl GgufFile {
     /// The file cannot be read, is no GGUF file of version 2 or 3, is cut short, or its header contradicts
     /// itself or asks for more than any real model needs.
     pub fn open(path: &Path) -> Result<GgufFile, GgufError> {
+        GgufFile::open_share(path, Share::First)
+    }
+
+    /// Reads the header of a later part of a split model, which has tensors and little else.
+    ///
+    /// # Errors
+    /// As [`GgufFile::open`].
+    pub fn open_part(path: &Path) -> Result<GgufFile, GgufError> {
+        GgufFile::open_share(path, Share::Later)
+    }
+
+    fn open_share(path: &Path, share: Share) -> Result<GgufFile, GgufError> {
         let fail = |fault| GgufError {
             path: path.to_owned(),
             fault,
@@ -52,7 +66,7 @@ impl GgufFile {
             return Err(fail(GgufFault::NotAFile));
         }
         let file = File::open(path).map_err(|error| fail(error.into()))?;
-        let header = reader::read(file, about.len()).map_err(fail)?;
+        let header = reader::read(file, about.len(), share).map_err(fail)?;
         Ok(GgufFile {
             path: path.to_owned(),
             file_bytes: about.len(),
@@ -69,7 +83,7 @@ impl GgufFile {
         size: u64,
         path: &Path,
     ) -> Result<GgufFile, GgufError> {
-        let header = reader::read(source, size).map_err(|fault| GgufError {
+        let header = reader::read(source, size, Share::First).map_err(|fault| GgufError {
             path: path.to_owned(),
             fault,
         })?;

@@ -30,6 +30,7 @@ fn load_options() -> impl Strategy<Value = LoadOptions> {
         kv_type(),
         kv_type(),
         proptest::sample::select(flash.to_vec()),
+        proptest::sample::select(vec![MemoryCheck::Check, MemoryCheck::Force]),
     );
     (count(), count(), count(), count(), count(), count(), kinds).prop_map(
         |(context, threads, threads_prefill, batch, ubatch, gpu_layers, kinds)| LoadOptions {
@@ -42,6 +43,7 @@ fn load_options() -> impl Strategy<Value = LoadOptions> {
             kv_type_v: kinds.1,
             flash_attention: kinds.2,
             gpu_layers,
+            memory: kinds.3,
         },
     )
 }

@@ -42,8 +42,17 @@ pub(super) struct Header {
     pub tensors: Vec<TensorInfo>,
 }
 
+/// What a file is of its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Share {
+    /// All of it, or the part that has the metadata.
+    First,
+    /// A later part: tensors, and little else.
+    Later,
+}
+
 /// Reads and checks the header of a source of `size` bytes.
-pub(super) fn read(source: impl Read + Seek, size: u64) -> Result<Header, GgufFault> {
+pub(super) fn read(source: impl Read + Seek, size: u64, share: Share) -> Result<Header, GgufFault> {
     let mut reader = Reader {
         source: BufReader::with_capacity(64 << 10, source),
         at: 0,
@@ -75,7 +84,9 @@ pub(super) fn read(source: impl Read + Seek, size: u64) -> Result<Header, GgufFa
         }
         metadata.insert(key, value);
     }
-    rules::metadata(&metadata)?;
+    if share == Share::First {
+        rules::metadata(&metadata)?;
+    }
 
     let mut tensors = Vec::new();
     for index in 0..tensor_count {

@@ -1,0 +1,108 @@
+//! The child's side of a trial: load, decode a token, say how it went.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::event::EngineError;
+use crate::engine::inference::{Interrupt, Loader, Logits};
+use crate::engine::local::LocalLoader;
+use crate::engine::options::LoadOptions;
+use crate::engine::token::TokenId;
+use crate::llama::log;
+use crate::logging::LogLevel;
+
+/// Longest request, in bytes.
+const LONGEST_REQUEST: u64 = 1 << 20;
+/// How much the load has to move before it is told again.
+const PROGRESS_STEP: f32 = 0.02;
+
+/// What to try; on standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Request {
+    /// The file.
+    pub path: String,
+    /// How to load it.
+    pub options: LoadOptions,
+}
+
+/// How it goes; a line of standard output each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Report {
+    /// From 0 to 1.
+    Progress(f32),
+    /// The model loads and decodes.
+    Passed,
+    /// It is refused.
+    Failed(EngineError),
+}
+
+/// Tries the file that `input` names. Ends with the process that started it, leaves no core file, and is the first to
+/// go where memory runs out.
+///
+/// # Errors
+/// The request can't be read, or a report can't be written.
+pub fn run(input: impl Read, mut output: impl Write) -> std::io::Result<()> {
+    let mut text = Vec::new();
+    input.take(LONGEST_REQUEST).read_to_end(&mut text)?;
+    let request: Request = serde_json::from_slice(&text)?;
+    be_expendable();
+    log::set_sink(|line| {
+        if matches!(line.level, LogLevel::Warn | LogLevel::Error) {
+            eprintln!("{}", line.text);
+        }
+    });
+    let verdict = match attempt(&request, &mut output) {
+        Ok(()) => Report::Passed,
+        Err(error) => Report::Failed(error),
+    };
+    say(&verdict, &mut output)
+}
+
+fn attempt(request: &Request, output: &mut impl Write) -> Result<(), EngineError> {
+    let interrupt = Arc::new(Interrupt::default());
+    interrupt.begin(1);
+    let mut told = 0.0;
+    let mut report = |progress: f32| {
+        if progress - told >= PROGRESS_STEP {
+            told = progress;
+            // Nobody listens any more: the parent's end is noticed elsewhere.
+            let _ = say(&Report::Progress(progress), output);
+        }
+    };
+    let path = Path::new(&request.path);
+    let mut loaded = LocalLoader.load(path, &request.options, &interrupt, &mut report)?;
+    let decoded = loaded.model.decode(&[TokenId(0)], 0, Logits::Last);
+    decoded.map_err(|error| {
+        EngineError::new(
+            format!("The model loads, but can't compute: {error}."),
+            "Choose another model with /model.",
+        )
+    })
+}
+
+fn say(report: &Report, output: &mut impl Write) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    output.write_all(&line)?;
+    output.flush()
+}
+
+#[cfg(target_os = "linux")]
+fn be_expendable() {
+    use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+    // Each of these is a courtesy: where the system refuses one, the trial goes on.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _ = setrlimit(Resource::Core, none);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn be_expendable() {}
