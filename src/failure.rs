@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use crate::cli::prompt_source::PromptError;
 use crate::config::problem::ConfigError;
+use crate::text::sanitize::neutral;
 
 const FAILED: u8 = 1;
 const WRONG_USE: u8 = 2;
@@ -51,15 +52,6 @@ pub fn told(error: &anyhow::Error) -> String {
     told
 }
 
-/// Text as it may reach a terminal: control characters other than line ends and tabs become U+FFFD.
-#[must_use]
-pub fn harmless(text: &str) -> String {
-    text.replace(
-        |character: char| character.is_control() && !matches!(character, '\n' | '\t'),
-        "\u{fffd}",
-    )
-}
-
 /// The exit code of an error: 2 for wrong use, else 1.
 #[must_use]
 pub fn exit_code(error: &anyhow::Error) -> u8 {
@@ -83,7 +75,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn write_error(message: &str) {
-    let line = harmless(&format!("platen: error: {message}"));
+    let line = format!("platen: error: {message}");
+    let line = neutral(&line);
     // Where standard error is gone as well, the exit code is all that is left to say.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -96,10 +89,7 @@ mod tests {
 
     #[test]
     fn an_error_carries_no_control_characters_to_the_terminal() {
-        assert_eq!(
-            harmless("a\x1b[2J\u{9b}b\n\tc"),
-            "a\u{fffd}[2J\u{fffd}b\n\tc"
-        );
+        assert_eq!(neutral("a\x1b[2J\u{9b}b\u{202e}\n\tc"), "a␛[2J␦b␦\n\tc");
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::engine::{EngineHandle, EngineOutput};
 use crate::llama::crash;
 use crate::logging::LogSink;
 use crate::terminal::{Terminal, report_panics};
+use crate::text::sanitize::neutral;
 use crate::ui;
 
 pub use ending::{Ending, Signal};
@@ -146,7 +147,7 @@ pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<
             .and_then(Keeper::close)
             .and_then(|words| words.message())
         {
-            crash::say(&message);
+            crash::say(&neutral(&message));
         }
         drop(engine);
         endings.finish();
@@ -158,7 +159,7 @@ pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<
 fn keep(chats: keeper::Setup, results: mpsc::UnboundedSender<Msg>) -> anyhow::Result<Keeper> {
     Keeper::start(chats, move |event| {
         if let StoreEvent::Kept { reopen, .. } = &event {
-            crash::set_last_words(&format!("Go on with this chat: {reopen}"));
+            crash::set_last_words(&neutral(&format!("Go on with this chat: {reopen}")));
         }
         let _ = results.send(Msg::Store(event));
     })

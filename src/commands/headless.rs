@@ -16,7 +16,7 @@ use crate::engine::sampling::Sampling;
 use crate::engine::stats::TurnStats;
 use crate::engine::token::{PromptMessage, Role, TokenRun};
 use crate::engine::{EngineHandle, EngineOutput};
-use crate::failure::harmless;
+use crate::text::sanitize::neutral;
 
 /// A running engine with a model loaded.
 pub struct Headless {
@@ -245,5 +245,5 @@ impl LoadProgress {
 /// Writes a notice to standard error.
 pub fn notice(text: &str) {
     // Where standard error is gone there is nowhere to say it.
-    let _ = writeln!(stderr(), "platen: {}", harmless(text));
+    let _ = writeln!(stderr(), "platen: {}", neutral(text));
 }

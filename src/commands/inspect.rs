@@ -9,7 +9,7 @@ use super::output::{self, Format, grouped};
 use crate::engine::options::{DEFAULT_CONTEXT, KvType};
 use crate::models::estimate::{KvLayout, WindowCache};
 use crate::models::gguf::GgufFile;
-use crate::models::printable;
+use crate::text::sanitize::neutral_line;
 
 /// Tokens computed at once where nothing else is asked for.
 const UBATCH: u32 = 512;
@@ -102,8 +102,8 @@ fn text(
         None => "none".to_owned(),
     };
     let mut facts = vec![
-        ("name", printable(file.name().unwrap_or("none"))),
-        ("file", printable(&file.path().display().to_string())),
+        ("name", neutral_line(file.name().unwrap_or("none"))),
+        ("file", neutral_line(&file.path().display().to_string())),
         (
             "size",
             format!(
@@ -120,7 +120,7 @@ fn text(
                 grouped(file.tensors().len() as u64)
             ),
         ),
-        ("architecture", printable(file.architecture())),
+        ("architecture", neutral_line(file.architecture())),
         ("parameters", grouped(file.parameters())),
         ("quantization", file.quantization()),
         ("weights", output::size(file.tensor_bytes())),
@@ -174,7 +174,7 @@ fn text(
 
     writeln!(out)?;
     match layout {
-        Err(reason) => writeln!(out, "memory: unknown, {}", printable(reason))?,
+        Err(reason) => writeln!(out, "memory: unknown, {}", neutral_line(reason))?,
         Ok(layout) => write_costs(file, layout, costs, out)?,
     }
 
@@ -183,7 +183,7 @@ fn text(
         writeln!(
             out,
             "  {} = {}",
-            printable(key),
+            neutral_line(key),
             shortened(&value.to_string())
         )?;
     }
@@ -242,7 +242,7 @@ fn windowed(layout: &KvLayout) -> usize {
 }
 
 fn shortened(text: &str) -> String {
-    let text = printable(text);
+    let text = neutral_line(text);
     match text.char_indices().nth(MOST_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

@@ -5,8 +5,9 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::output::{self, Format};
+use crate::models::catalogue;
 use crate::models::discover::{FoundModel, Places, scan};
-use crate::models::{catalogue, printable};
+use crate::text::sanitize::neutral_line;
 
 /// Writes the models found in `places` to `out`; where there are none, `err` gets the way to one.
 ///
@@ -48,7 +49,7 @@ fn row(model: &FoundModel) -> Vec<String> {
             text.to_owned()
         }
     };
-    let path = printable(&model.path.display().to_string());
+    let path = neutral_line(&model.path.display().to_string());
     let path = match &model.problem {
         Some(problem) => format!("{path} (no chat: {problem})"),
         None => path,
@@ -107,7 +108,7 @@ mod tests {
             "{out}"
         );
         assert!(
-            lines[1].contains(r"bad\u{1b}") && lines[1].contains("(no chat: "),
+            lines[1].contains("bad␛") && lines[1].contains("(no chat: "),
             "{out}"
         );
         assert!(lines[2].starts_with("tiny-mamba "), "{out}");

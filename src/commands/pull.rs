@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::output;
 use crate::models::download::{DownloadEvent, Network, PullRequest, pull_from};
-use crate::models::printable;
+use crate::text::sanitize::neutral_line;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,14 +51,14 @@ fn run_on(
     if request.sha256.is_none() {
         progress.line(&format!(
             "{}: no checksum is published for it, so its content can't be checked",
-            printable(what)
+            neutral_line(what)
         ));
     }
     let never = AtomicBool::new(false);
     let path = pull_from(network, &request, folder, &never, &mut |event| {
         progress.show(&event);
     })?;
-    writeln!(out, "{}", printable(&path.display().to_string()))?;
+    writeln!(out, "{}", neutral_line(&path.display().to_string()))?;
     Ok(())
 }
 
@@ -78,7 +78,7 @@ impl Progress<'_> {
             DownloadEvent::Trying { source } => {
                 self.measured = None;
                 self.tenth = 0;
-                self.line(&format!("from {}", printable(source)));
+                self.line(&format!("from {}", neutral_line(source)));
             }
             DownloadEvent::Progress { done, total } => self.progress(*done, *total),
             DownloadEvent::Verifying => self.line("checking the checksum"),
@@ -205,7 +205,7 @@ mod tests {
     fn without_a_terminal_progress_is_a_few_plain_lines() {
         let text = shown(ProgressStyle::Lines, &events());
         assert_eq!(text.lines().count(), 12, "{text}");
-        assert!(text.starts_with("from pip\\u{1b}\n10 %\n20 %\n"), "{text}");
+        assert!(text.starts_with("from pip␛\n10 %\n20 %\n"), "{text}");
         assert!(!text.contains(['\u{1b}', '\r']), "{text:?}");
     }
 

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use toml::{Table, Value};
 
+use crate::text::sanitize::is_dangerous;
+
 use super::settings::{SETTINGS, split};
 use super::{Config, Loaded, Origin};
 
@@ -109,8 +111,8 @@ fn quoted(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            control if control.is_control() => {
-                let _ = write!(out, "\\u{:04X}", u32::from(control));
+            control if control.is_control() || is_dangerous(control) => {
+                let _ = write!(out, "\\U{:08X}", u32::from(control));
             }
             other => out.push(other),
         }

@@ -10,8 +10,9 @@ mod walk;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::catalogue;
 use super::gguf::GgufFile;
-use super::{catalogue, printable};
+use crate::text::sanitize::neutral_line;
 
 pub use places::Places;
 pub use resolve::{ResolveError, default_model, resolve, resolve_default};
@@ -90,7 +91,7 @@ fn examine(candidate: &Candidate) -> Option<FoundModel> {
     };
     match GgufFile::open(&candidate.path) {
         Ok(file) => {
-            model.architecture = printable(file.architecture());
+            model.architecture = neutral_line(file.architecture());
             model.quantization = file.quantization();
             model.problem = file.not_chat();
         }
@@ -113,7 +114,7 @@ fn friendly_name(path: &Path, bytes: u64) -> String {
             .to_string_lossy()
             .into_owned(),
     };
-    printable(&stem.to_lowercase())
+    neutral_line(&stem.to_lowercase())
 }
 
 fn unique(name: &str, names: &mut HashSet<String>) -> String {

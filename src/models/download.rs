@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::catalogue::Source;
-use super::printable;
+use crate::text::sanitize::neutral_line;
 use part::Part;
 
 pub use request::PullRequest;
@@ -94,7 +94,7 @@ pub enum PullError {
     #[error("{0}")]
     Request(String),
     /// Another file has the model's name.
-    #[error("{} exists and is another file: {reason}; move it away and pull again", printable(&path.display().to_string()))]
+    #[error("{} exists and is another file: {reason}; move it away and pull again", neutral_line(&path.display().to_string()))]
     Occupied {
         /// The file.
         path: PathBuf,
@@ -102,13 +102,13 @@ pub enum PullError {
         reason: String,
     },
     /// Another process fetches the same file.
-    #[error("{} is being downloaded by another platen", printable(&path.display().to_string()))]
+    #[error("{} is being downloaded by another platen", neutral_line(&path.display().to_string()))]
     Busy {
         /// The unfinished file.
         path: PathBuf,
     },
     /// The disk is too small.
-    #[error("{} has {have} bytes free, the download needs {need}; free some space or choose another folder", printable(&folder.display().to_string()))]
+    #[error("{} has {have} bytes free, the download needs {need}; free some space or choose another folder", neutral_line(&folder.display().to_string()))]
     NoSpace {
         /// The folder.
         folder: PathBuf,
@@ -118,7 +118,7 @@ pub enum PullError {
         have: u64,
     },
     /// A file operation failed.
-    #[error("{}: {error}", printable(&path.display().to_string()))]
+    #[error("{}: {error}", neutral_line(&path.display().to_string()))]
     Io {
         /// The file.
         path: PathBuf,
@@ -145,7 +145,12 @@ impl PullError {
 fn listed(reasons: &[(String, String)]) -> String {
     let mut out = String::new();
     for (source, reason) in reasons {
-        let _ = write!(out, "\n  {}: {}", printable(source), printable(reason));
+        let _ = write!(
+            out,
+            "\n  {}: {}",
+            neutral_line(source),
+            neutral_line(reason)
+        );
     }
     out
 }
@@ -274,7 +279,7 @@ fn fetch(
         watch.check()?;
         watch.reported = 0;
         watch.event(DownloadEvent::Trying {
-            source: printable(&source.to_string()),
+            source: neutral_line(&source.to_string()),
         });
         let fetched = match source {
             Source::Hub {

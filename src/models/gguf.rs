@@ -285,7 +285,7 @@ impl GgufFile {
         if NOT_CHAT.contains(&architecture) {
             return Some(format!(
                 "models of the architecture {} write no replies",
-                super::printable(architecture)
+                crate::text::sanitize::neutral_line(architecture)
             ));
         }
         if let Some(kind @ ("adapter" | "imatrix" | "mmproj" | "projector")) =

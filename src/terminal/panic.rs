@@ -7,13 +7,14 @@ use std::path::Path;
 
 use crate::llama::crash;
 use crate::logging::{LogLevel, LogLine, LogSink};
+use crate::text::sanitize::neutral;
 
 /// Makes every panic, in any thread, put the terminal back and say what happened; then calls `ending`, which has to
 /// make the program end.
 pub fn report_panics(log: LogSink, ending: impl Fn() + Send + Sync + 'static) {
     std::panic::set_hook(Box::new(move |info| {
         crash::release();
-        crash::say(&message(info, log.path()));
+        crash::say(&neutral(&message(info, log.path())));
         let place = info
             .location()
             .map_or_else(String::new, ToString::to_string);

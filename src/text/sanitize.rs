@@ -66,6 +66,12 @@ pub fn neutral(text: &str) -> Cow<'_, str> {
     )
 }
 
+/// The same for a name or another text of one line: newlines and tabs are pictures too.
+#[must_use]
+pub fn neutral_line(text: &str) -> String {
+    text.chars().map(|c| placeholder(c).unwrap_or(c)).collect()
+}
+
 /// Whether a terminal would obey the character or hide text by it. Newlines, tabs and what joins emoji are harmless.
 #[must_use]
 pub fn is_dangerous(c: char) -> bool {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::Candidate;
 use super::walk;
-use crate::models::printable;
+use crate::text::sanitize::neutral_line;
 
 /// Longest manifest that is read, in bytes; real ones have about one thousand.
 const MOST_MANIFEST_BYTES: u64 = 64 << 10;
@@ -74,5 +74,5 @@ fn name(manifests: &Path, manifest: &Path) -> Option<String> {
     } else {
         format!("{user}/{name}:{tag}")
     };
-    Some(printable(&name.to_lowercase()))
+    Some(neutral_line(&name.to_lowercase()))
 }

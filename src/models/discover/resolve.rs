@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::split::{self, split_part};
 use super::{FoundModel, Places, scan};
+use crate::models::catalogue;
 use crate::models::gguf::{GgufError, GgufFile};
-use crate::models::{catalogue, printable};
+use crate::text::sanitize::neutral_line;
 
 /// Why a name or path leads to no model.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +15,7 @@ pub enum ResolveError {
     #[error("{0}")]
     Broken(#[from] GgufError),
     /// The file is whole but cannot hold a chat.
-    #[error("{}: {reason}; choose another model", printable(&path.display().to_string()))]
+    #[error("{}: {reason}; choose another model", neutral_line(&path.display().to_string()))]
     NotChat {
         /// The file.
         path: PathBuf,
@@ -22,7 +23,7 @@ pub enum ResolveError {
         reason: String,
     },
     /// It is a part of a split model that cannot be opened.
-    #[error("{}: {reason}", printable(&path.display().to_string()))]
+    #[error("{}: {reason}", neutral_line(&path.display().to_string()))]
     Split {
         /// The file.
         path: PathBuf,
@@ -39,7 +40,7 @@ pub enum ResolveError {
         name: String,
     },
     /// Nothing is called that.
-    #[error("no model is called '{}'{}; list them with: platen models", printable(name), nearest.as_ref().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default())]
+    #[error("no model is called '{}'{}; list them with: platen models", neutral_line(name), nearest.as_ref().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default())]
     NotFound {
         /// What was typed.
         name: String,

@@ -8,7 +8,7 @@ use ureq::http::{HeaderMap, StatusCode, header};
 
 use super::part::{Origin, Part};
 use super::{PullError, PullRequest, SourceError, Watch, check_space};
-use crate::models::printable;
+use crate::text::sanitize::neutral_line;
 
 /// A refused or silent server is given up after this, so that the next source gets its turn.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -188,9 +188,9 @@ fn cut(done: u64, total: Option<u64>, reason: &str) -> String {
     match total {
         Some(total) => format!(
             "it stopped after {done} of {total} bytes: {}",
-            printable(reason)
+            neutral_line(reason)
         ),
-        None => format!("it stopped after {done} bytes: {}", printable(reason)),
+        None => format!("it stopped after {done} bytes: {}", neutral_line(reason)),
     }
 }
 
@@ -253,7 +253,7 @@ pub(super) fn text(url: &str, token: Option<&str>) -> Result<String, PullError> 
     if let Some(token) = token {
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
     }
-    let failed = |reason: String| PullError::Request(format!("{}: {reason}", printable(url)));
+    let failed = |reason: String| PullError::Request(format!("{}: {reason}", neutral_line(url)));
     let mut response = request.call().map_err(|error| failed(error.to_string()))?;
     if response.status() != StatusCode::OK {
         return Err(failed(refusal(response.status())));

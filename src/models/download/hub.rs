@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 
 use super::{Network, PullError, http};
-use crate::models::{is_gguf_name, printable};
+use crate::models::is_gguf_name;
+use crate::text::sanitize::neutral_line;
 
 /// A file of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -47,7 +48,7 @@ pub(super) fn list(network: &Network, repo: &str) -> Result<Vec<HubFile>, PullEr
     let files: Vec<HubFile> = serde_json::from_str(&text).map_err(|error| {
         PullError::Request(format!(
             "{}: the list of files is unreadable: {error}",
-            printable(&url)
+            neutral_line(&url)
         ))
     })?;
     Ok(files
@@ -81,7 +82,7 @@ pub(super) fn choose<'files>(
         (several, _) => {
             let names: Vec<String> = several
                 .iter()
-                .map(|file| format!("hf:{repo}:{}", printable(&file.path)))
+                .map(|file| format!("hf:{repo}:{}", neutral_line(&file.path)))
                 .collect();
             Err(PullError::Request(format!(
                 "{repo} has {} GGUF files; choose one:\n  {}",

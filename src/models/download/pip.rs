@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::part::Part;
 use super::{PullError, PullRequest, SourceError, Watch, check_space};
 use crate::models::catalogue::PipMember;
-use crate::models::printable;
+use crate::text::sanitize::neutral_line;
 
 /// How often pip is looked after.
 const LOOK: Duration = Duration::from_millis(50);
@@ -148,7 +148,7 @@ fn last_error(said: &str) -> String {
     let line = lines()
         .rfind(|line| line.starts_with("ERROR:"))
         .or_else(|| lines().next_back());
-    printable(line.unwrap_or("it said nothing"))
+    neutral_line(line.unwrap_or("it said nothing"))
 }
 
 fn folder_bytes(folder: &Path, depth: usize) -> u64 {

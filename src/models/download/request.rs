@@ -2,7 +2,8 @@
 
 use super::{Network, PullError, hub};
 use crate::models::catalogue::{self, Entry, Source};
-use crate::models::{is_gguf_name, printable};
+use crate::models::is_gguf_name;
+use crate::text::sanitize::neutral_line;
 
 /// A file to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl PullRequest {
                 .collect();
             PullError::Request(format!(
                 "'{}' is not in the catalogue ({}); hf:ORG/REPO[:FILE] and addresses work too",
-                printable(text),
+                neutral_line(text),
                 names.join(", ")
             ))
         })
@@ -72,7 +73,7 @@ fn from_hub(text: &str, network: &Network) -> Result<PullRequest, PullError> {
     {
         return Err(PullError::Request(format!(
             "'hf:{}' is not of the form hf:ORG/REPO[:FILE]",
-            printable(text)
+            neutral_line(text)
         )));
     }
     let files = hub::list(network, repo)?;
@@ -82,10 +83,11 @@ fn from_hub(text: &str, network: &Network) -> Result<PullRequest, PullError> {
             .iter()
             .find(|found| found.path == file)
             .ok_or_else(|| {
-                let names: Vec<String> = files.iter().map(|file| printable(&file.path)).collect();
+                let names: Vec<String> =
+                    files.iter().map(|file| neutral_line(&file.path)).collect();
                 PullError::Request(format!(
                     "{repo} has no GGUF file '{}'; it has:\n  {}",
-                    printable(file),
+                    neutral_line(file),
                     names.join("\n  ")
                 ))
             })?,
@@ -138,6 +140,6 @@ pub(super) fn check_file_name(name: &str) -> Result<(), PullError> {
     }
     Err(PullError::Request(format!(
         "'{}' is not the name of a GGUF file",
-        printable(name)
+        neutral_line(name)
     )))
 }

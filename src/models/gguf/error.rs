@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::models::printable;
+use crate::text::sanitize::neutral_line;
 
 /// A file that cannot be used, and why.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl fmt::Display for GgufError {
         write!(
             f,
             "{} {}",
-            printable(&self.path.display().to_string()),
+            neutral_line(&self.path.display().to_string()),
             self.fault
         )
     }
@@ -120,13 +120,13 @@ impl fmt::Display for GgufFault {
             GgufFault::Truncated { field, need, have } => write!(
                 f,
                 "is cut short: {} needs {need} bytes, the file has {have}; download it again",
-                printable(field)
+                neutral_line(field)
             ),
             GgufFault::TooLarge { field, value, most } => {
                 write!(
                     f,
                     "is broken: {} is {value}, the most accepted is {most}",
-                    printable(field)
+                    neutral_line(field)
                 )
             }
             GgufFault::Invalid {
@@ -137,15 +137,15 @@ impl fmt::Display for GgufFault {
                 write!(
                     f,
                     "is broken: {} is {}, expected {expected}",
-                    printable(field),
-                    printable(value)
+                    neutral_line(field),
+                    neutral_line(value)
                 )
             }
             GgufFault::Duplicate { what, name } => {
                 write!(
                     f,
                     "is broken: the {what} '{}' appears twice",
-                    printable(name)
+                    neutral_line(name)
                 )
             }
             GgufFault::Missing { key } => write!(f, "is no model: it has no '{key}'"),

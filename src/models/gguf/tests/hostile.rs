@@ -285,7 +285,7 @@ fn hostile_names_reach_no_terminal() {
         TinyValue::Raw(99, Vec::new()),
     ));
     let fault = fault(&model.encode());
-    assert!(fault.contains(r"\u{1b}]52;c;QQ==\u{7}"), "{fault}");
+    assert!(fault.contains("␛]52;c;QQ==␇"), "{fault}");
     assert!(!fault.chars().any(char::is_control));
 }
 
