@@ -129,7 +129,7 @@ actions! {
     Send, "send", Messages, Chat, "send the message, or queue it while the model is busy";
     Newline, "newline", Messages, Chat, "start a new line";
     Stop, "stop", Messages, Chat, "stop the reply";
-    Interrupt, "interrupt", Messages, Everywhere, "stop the reply or the loading, else quit";
+    Interrupt, "interrupt", Messages, Everywhere, "stop the reply or the loading, else empty the draft, else quit";
     Quit, "quit", Messages, Chat, "quit when the draft is empty, else delete a character";
     Regenerate, "regenerate", Messages, Chat, "answer the last message again";
     CopyReply, "copy_reply", Messages, Chat, "copy the last reply";

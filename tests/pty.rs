@@ -179,3 +179,20 @@ fn copied_text_goes_to_the_terminals_clipboard() {
     run.pty.keys(b"\x19");
     run.pty.wait_for_raw("\x1b]52;c;dzAgdzEg\x07");
 }
+
+#[test]
+fn a_window_that_shrinks_and_grows_back_at_once_is_drawn_whole() {
+    let mut run = at(Moment::Idle);
+    run.pty
+        .keys("some words that are wider than the window becomes");
+    run.pty.wait_for_text("wider than the window becomes");
+    run.pty.wait_for_quiet(Duration::from_millis(200));
+    let before = run.pty.contents();
+    for _ in 0..20 {
+        // The program may find the size that it knows already, and the terminal has cut what it showed.
+        run.pty.resize(10, 3);
+        run.pty.resize(80, 24);
+        run.pty
+            .wait_for("the whole screen", |screen| screen.contents() == before);
+    }
+}

@@ -147,7 +147,9 @@ impl App {
         if effects.is_empty() {
             effects = self.stop_turn();
         }
-        if effects.is_empty() {
+        if effects.is_empty() && self.overlay.is_none() && !self.composer.is_empty() {
+            self.edit(|composer| composer.set_text(""));
+        } else if effects.is_empty() {
             self.overlay = Some(Overlay::ConfirmQuit);
         }
         effects

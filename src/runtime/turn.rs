@@ -218,7 +218,12 @@ impl<P: Program> Loop<P> {
         }
     }
 
+    /// The window has another size, or had one for a moment: the terminal may have cut what it showed, so everything is
+    /// drawn again also where the size is the one that was known.
     fn resize(&mut self, engine: &impl EngineLink) {
+        if let Err(error) = self.terminal.redraw() {
+            return self.lost(&error);
+        }
         match self.terminal.size() {
             Ok((width, height)) => self.take(Msg::Resize { width, height }, Hurry::Prompt, engine),
             Err(error) => self.lost(&error),

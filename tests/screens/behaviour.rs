@@ -354,6 +354,20 @@ fn ctrl_c_stops_a_reply_and_else_asks_before_it_quits() {
 }
 
 #[test]
+fn ctrl_c_empties_a_draft_which_can_be_undone() {
+    let mut person = Person::ready(80, 24);
+    person.tell(Msg::Paste("three\nlines of\ntext".into()));
+    person.ctrl('c');
+    person.sees_not("lines of");
+    person.sees_not("again to quit");
+    person.ctrl('_');
+    person.sees("lines of");
+    person.ctrl('c');
+    person.ctrl('c');
+    person.sees("again to quit");
+}
+
+#[test]
 fn ctrl_c_quits_also_when_the_engine_does_not_answer() {
     let mut person = Person::loading(80, 24);
     for _ in 0..3 {

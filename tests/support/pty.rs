@@ -239,6 +239,11 @@ impl Pty {
         String::from_utf8_lossy(&self.state().raw).into_owned()
     }
 
+    /// Forgets what was written so far; the screen stays.
+    pub fn forget(&self) {
+        self.state().raw = Vec::new();
+    }
+
     /// How often `text` was written so far.
     pub fn raw_count(&self, text: &str) -> usize {
         count(&self.state().raw, text)
