@@ -13,7 +13,7 @@ ARGS ?=
 # Where the tests' model is kept between runs.
 TEST_HOME ?= $(if $(HOME),$(HOME)/.cache,$(CURDIR)/target)/platen-test
 
-.PHONY: run test bench screenshot fmt clean needs
+.PHONY: run test bench screenshot fuzz fmt clean needs
 
 run: needs
 	@cargo build --release --locked
@@ -36,6 +36,14 @@ bench: needs
 screenshot: needs
 	@cargo build --release --locked
 	@scripts/screenshot target/release/platen $(MODEL) "$(TEST_HOME)"
+
+# One fuzz target for some seconds: make fuzz TARGET=gguf SECONDS_EACH=60 (needs cargo-fuzz and a nightly toolchain).
+TARGET ?= gguf
+SECONDS_EACH ?= 60
+fuzz:
+	@mkdir -p fuzz/corpus/$(TARGET)
+	@PLATEN_FUZZ_TARGET=$(TARGET) cargo +nightly fuzz run --sanitizer none any fuzz/corpus/$(TARGET) \
+		tests/corpus/$(TARGET) -- -max_total_time=$(SECONDS_EACH) -timeout=20 -rss_limit_mb=4096
 
 fmt:
 	@cargo fmt --all

@@ -218,7 +218,11 @@ pub fn load_despite_file(sources: &Sources) -> Result<(Loaded, Option<ConfigErro
     }
 }
 
-fn merge(layers: [Layer; 3]) -> Result<Loaded, ConfigError> {
+/// Lays layers over each other, the strongest last. Nothing is judged but the types; see [`load`].
+///
+/// # Errors
+/// A value of a type that its setting doesn't take.
+pub fn merge(layers: [Layer; 3]) -> Result<Loaded, ConfigError> {
     let merged: Layer = layers.into_iter().flatten().collect();
     let mut table = Table::new();
     let mut origins = Origins::new();

@@ -29,7 +29,7 @@ use event::{Event, Gauges};
 use inference::{Interrupt, Loader};
 
 /// The engine thread's stack, in bytes: some tokenizers recurse deeply.
-const STACK_BYTES: usize = 64 << 20;
+pub(crate) const STACK_BYTES: usize = 64 << 20;
 
 /// The way to a running engine. Dropping it cancels everything, closes the channel and joins the thread.
 pub struct EngineHandle {

@@ -196,3 +196,24 @@ fn a_window_that_shrinks_and_grows_back_at_once_is_drawn_whole() {
             .wait_for("the whole screen", |screen| screen.contents() == before);
     }
 }
+
+#[test]
+fn pastes_during_changes_of_the_window_all_arrive() {
+    let mut run = at(Moment::Idle);
+    let paste = format!("\x1b[200~{}\x1b[201~", "0123456789".repeat(100));
+    let (done, written) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for round in 0..60 {
+            run.pty.resize(80 + round % 2, 24);
+            // Blocks for ever where nobody reads.
+            run.pty.keys(&paste);
+        }
+        done.send(run).unwrap();
+    });
+    let mut run = written
+        .recv_timeout(Duration::from_secs(20))
+        .expect("what is typed is read");
+    run.pty.wait_for_text("length 60000");
+    run.pty.keys("x");
+    run.pty.wait_for_text("length 60001");
+}

@@ -8,6 +8,7 @@ mod encode;
 mod family;
 mod generation_tag;
 mod layout;
+mod limits;
 mod marks;
 mod matcher;
 mod python;

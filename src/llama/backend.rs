@@ -27,6 +27,13 @@ impl Backend {
     }
 }
 
+/// Whether this build of llama.cpp can compute elsewhere than on the CPU.
+#[must_use]
+pub fn has_gpu() -> bool {
+    // SAFETY: asks for a constant of the build and of the devices found.
+    unsafe { sys::llama_supports_gpu_offload() }
+}
+
 impl Drop for Backend {
     fn drop(&mut self) {
         let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);

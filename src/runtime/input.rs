@@ -1,21 +1,22 @@
 //! Keys and pastes, read by a thread of their own: crossterm waits for the rest of a half-arrived sequence, and
 //! spins when the terminal is gone; neither may stop the loop.
 
-use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
-use std::task::Poll;
+use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use tokio::sync::{mpsc, oneshot};
-use tokio_stream::{Stream as _, StreamExt as _};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use tokio::sync::mpsc;
 
 use crate::app::message::Msg;
 
 /// How long the end of reading is waited for; it takes longer only where a sequence stopped half-way.
 const STOP_PATIENCE: Duration = Duration::from_millis(50);
+/// How long a batch waits for another event.
+const BATCH_WAIT: Duration = Duration::from_millis(1);
 /// Most events of one batch.
 const BATCH: usize = 4096;
 /// How long after a paste or a burst what follows still belongs to it.
@@ -34,7 +35,8 @@ pub(super) type Batch = (Instant, Vec<Event>);
 pub(super) struct Keyboard {
     /// What arrives.
     pub(super) batches: mpsc::UnboundedReceiver<Batch>,
-    stop: Option<oneshot::Sender<()>>,
+    /// Closed to end the thread.
+    stop: Option<UnixStream>,
     stopped: std::sync::mpsc::Receiver<()>,
 }
 
@@ -45,20 +47,17 @@ impl Keyboard {
     /// The thread can't be started.
     pub(super) fn open() -> io::Result<Keyboard> {
         let (sender, batches) = mpsc::unbounded_channel();
-        let (stop, stop_heard) = oneshot::channel();
+        let (stop, stop_heard) = UnixStream::pair()?;
         let (stopping, stopped) = std::sync::mpsc::channel();
-        let wait = tokio::runtime::Builder::new_current_thread().build()?;
         thread::Builder::new()
             .name("platen-keys".into())
             .spawn(move || {
-                let mut events = EventStream::new();
-                wait.block_on(async {
-                    tokio::select! {
-                        _ = stop_heard => {}
-                        () = read(&mut events, &sender) => {}
+                while wait(&stop_heard) == Waited::Input {
+                    let Ok(batch) = read() else { break };
+                    if !batch.is_empty() && sender.send((Instant::now(), batch)).is_err() {
+                        break;
                     }
-                });
-                drop(events);
+                }
                 let _ = stopping.send(());
             })?;
         Ok(Keyboard {
@@ -71,27 +70,50 @@ impl Keyboard {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
+        self.stop = None;
         let _ = self.stopped.recv_timeout(STOP_PATIENCE);
     }
 }
 
-/// Reads until the terminal fails or nobody listens.
-async fn read(events: &mut EventStream, sender: &mpsc::UnboundedSender<Batch>) {
-    while let Some(Ok(first)) = events.next().await {
-        let mut batch = vec![first];
-        while batch.len() < BATCH
-            && let Poll::Ready(Some(Ok(event))) =
-                poll_fn(|context| Poll::Ready(Pin::new(&mut *events).poll_next(context))).await
-        {
-            batch.push(event);
-        }
-        if sender.send((Instant::now(), batch)).is_err() {
-            return;
+/// What ended a wait.
+#[derive(Debug, PartialEq, Eq)]
+enum Waited {
+    /// Bytes wait to be read.
+    Input,
+    /// Nobody listens any more, or the terminal is gone.
+    End,
+}
+
+/// Waits for input, as long as there is any: also for what was there before the wait began.
+fn wait(stop: &UnixStream) -> Waited {
+    let stdin = rustix::stdio::stdin();
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    loop {
+        let mut fds = [
+            PollFd::new(&stdin, PollFlags::IN),
+            PollFd::new(stop, PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) if !fds[1].revents().is_empty() || fds[0].revents().intersects(gone) => {
+                return Waited::End;
+            }
+            Ok(_) if fds[0].revents().contains(PollFlags::IN) => return Waited::Input,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => {
+                tracing::error!("cannot wait for keys: {error}");
+                return Waited::End;
+            }
         }
     }
+}
+
+/// Reads what is there, and what follows at once.
+fn read() -> io::Result<Vec<Event>> {
+    let mut batch = Vec::new();
+    while batch.len() < BATCH && event::poll(BATCH_WAIT)? {
+        batch.push(event::read()?);
+    }
+    Ok(batch)
 }
 
 /// Makes messages of batches. A terminal without bracketed paste sends pasted text as keys, where an Enter would

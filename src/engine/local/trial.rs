@@ -28,7 +28,7 @@ pub const ARGUMENT: &str = "__try-load";
 /// How often the child is looked at.
 const STEP: Duration = Duration::from_millis(10);
 /// How long a trial may take, besides what reading the file does.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The slowest reading that is waited for, in bytes a second.
 const SLOWEST: u64 = 10 << 20;
 /// Most bytes of reports that are understood.
@@ -42,6 +42,7 @@ pub struct TriedLoader {
     /// This program, which takes [`ARGUMENT`].
     program: PathBuf,
     record: Record,
+    patience: Duration,
 }
 
 impl TriedLoader {
@@ -51,7 +52,14 @@ impl TriedLoader {
         TriedLoader {
             program,
             record: Record::new(record),
+            patience: PATIENCE,
         }
+    }
+
+    /// The same, which gives a trial this long besides the time that reading the file takes.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> TriedLoader {
+        TriedLoader { patience, ..self }
     }
 }
 
@@ -76,7 +84,7 @@ impl Loader for TriedLoader {
             path: text.to_owned(),
             options: options.clone(),
         };
-        let patience = PATIENCE + Duration::from_secs(files.tensor_bytes / SLOWEST);
+        let patience = self.patience + Duration::from_secs(files.tensor_bytes / SLOWEST);
         drop(files);
         let mut first_half = |progress: f32| report(progress / 2.0);
         match try_in_child(

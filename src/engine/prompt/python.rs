@@ -106,6 +106,10 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Option<Result<Valu
         "swapcase" => Ok(Value::from(
             text.chars().map(swapped_case).collect::<String>(),
         )),
+        "format" if has_wide_field(text) => Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "a width of this format is too large",
+        )),
         "zfill" => pad(text, args, |text, missing| {
             let (sign, digits) = text.split_at(usize::from(text.starts_with(['+', '-'])));
             format!("{sign}{}{digits}", "0".repeat(missing))
@@ -118,6 +122,13 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Option<Result<Valu
         }),
         _ => return None,
     })
+}
+
+/// Whether a format has a number of more digits than any width needs: the engine would make that many characters.
+fn has_wide_field(format: &str) -> bool {
+    format
+        .split(|c: char| !c.is_ascii_digit())
+        .any(|digits| digits.len() > 5)
 }
 
 fn one(args: &[Value]) -> Result<&str, Error> {

@@ -101,6 +101,7 @@ impl Template {
     /// # Errors
     /// Source that is no valid Jinja.
     pub fn parse(source: &str, bos: &str, eos: &str) -> Result<Template, TemplateError> {
+        super::limits::check(source)?;
         let syntax_error = |error: Error| TemplateError::Syntax {
             reason: describe(&error),
         };

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::engine::event::EngineError;
 use crate::engine::inference::{Interrupt, Loader, Logits};
 use crate::engine::local::LocalLoader;
-use crate::engine::options::LoadOptions;
+use crate::engine::local::memory::System;
+use crate::engine::options::{LoadOptions, MemoryCheck};
 use crate::engine::token::TokenId;
-use crate::llama::log;
+use crate::llama::{backend, log};
 use crate::logging::LogLevel;
 
 /// Longest request, in bytes.
@@ -45,24 +46,31 @@ pub(super) enum Report {
 ///
 /// # Errors
 /// The request can't be read, or a report can't be written.
-pub fn run(input: impl Read, mut output: impl Write) -> std::io::Result<()> {
+pub fn run(input: impl Read, mut output: impl Write + Send) -> std::io::Result<()> {
     let mut text = Vec::new();
     input.take(LONGEST_REQUEST).read_to_end(&mut text)?;
     let request: Request = serde_json::from_slice(&text)?;
-    be_expendable();
+    be_expendable(request.options.memory);
     log::set_sink(|line| {
         if matches!(line.level, LogLevel::Warn | LogLevel::Error) {
             eprintln!("{}", line.text);
         }
     });
-    let verdict = match attempt(&request, &mut output) {
-        Ok(()) => Report::Passed,
-        Err(error) => Report::Failed(error),
-    };
+    // On a stack as large as the engine's: some tokenizers and templates go deep.
+    let verdict = std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .stack_size(crate::engine::STACK_BYTES)
+            .spawn_scoped(scope, || match attempt(&request, &mut output) {
+                Ok(()) => Report::Passed,
+                Err(error) => Report::Failed(error),
+            })
+            .map(std::thread::ScopedJoinHandle::join)
+    })?;
+    let verdict = verdict.map_err(|_| std::io::Error::other("the trial panicked"))?;
     say(&verdict, &mut output)
 }
 
-fn attempt(request: &Request, output: &mut impl Write) -> Result<(), EngineError> {
+fn attempt(request: &Request, output: &mut (impl Write + Send)) -> Result<(), EngineError> {
     let interrupt = Arc::new(Interrupt::default());
     interrupt.begin(1);
     let mut told = 0.0;
@@ -92,7 +100,7 @@ fn say(report: &Report, output: &mut impl Write) -> std::io::Result<()> {
 }
 
 #[cfg(target_os = "linux")]
-fn be_expendable() {
+fn be_expendable(memory: MemoryCheck) {
     use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
     // Each of these is a courtesy: where the system refuses one, the trial goes on.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
@@ -102,7 +110,17 @@ fn be_expendable() {
         maximum: Some(0),
     };
     let _ = setrlimit(Resource::Core, none);
+    // What a file makes the program ask for beyond what is free is refused, where otherwise the system would swap. The
+    // weights are mapped from the file and don't count; drivers of other processors map more than they use.
+    let free = System::here().free();
+    if let (MemoryCheck::Check, Some(free), false) = (memory, free, backend::has_gpu()) {
+        let limit = Rlimit {
+            current: Some(free),
+            maximum: Some(free),
+        };
+        let _ = setrlimit(Resource::Data, limit);
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn be_expendable() {}
+fn be_expendable(_: MemoryCheck) {}

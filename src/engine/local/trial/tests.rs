@@ -203,5 +203,5 @@ fn the_child_s_side_loads_and_decodes_or_says_why_not() {
     let broken = folder.path().join("broken.gguf");
     fs::write(&broken, b"GGUF").unwrap();
     assert!(matches!(said(&broken), Report::Failed(_)));
-    assert!(run_child(&b"no request"[..], &mut Vec::new()).is_err());
+    assert!(run_child(&b"no request"[..], Vec::new()).is_err());
 }
