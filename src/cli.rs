@@ -116,6 +116,12 @@ is piped in follows the prompt after a blank line:\n\n  platen ask \"Explain thi
     Chats {
         #[command(subcommand)]
         command: Option<ChatsCommand>,
+        /// Write JSON
+        #[arg(long, global = true)]
+        json: bool,
+        /// Look into this file
+        #[arg(id = "chats_store", long = "store", value_name = "FILE", global = true)]
+        store: Option<PathBuf>,
     },
     /// Show or check the configuration
     Config {
@@ -132,37 +138,19 @@ is piped in follows the prompt after a blank line:\n\n  platen ask \"Explain thi
 #[derive(Debug, Subcommand)]
 enum ChatsCommand {
     /// List all chats, the one that changed last first
-    List {
-        /// Write JSON
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        store: StoreFlags,
-    },
+    List,
     /// Show a chat
     Show {
         /// The chat's number, or last
         chat: ChatName,
-        /// Write JSON
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        store: StoreFlags,
     },
     /// Write a chat to standard output
     Export {
         /// The chat's number, or last
         chat: ChatName,
         /// md or json; json holds everything, alternatives and token ids included
-        #[arg(
-            long,
-            value_name = "FORMAT",
-            default_value = "md",
-            hide_possible_values = true
-        )]
-        format: ExportFormat,
-        #[command(flatten)]
-        store: StoreFlags,
+        #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+        format: Option<ExportFormat>,
     },
 }
 
@@ -230,7 +218,14 @@ impl Cli {
                 flags: system.layer(model),
                 messages,
             },
-            CliCommand::Chats { command } => chats(command),
+            CliCommand::Chats {
+                command,
+                json,
+                store,
+            } => Invocation::Chats {
+                flags: StoreFlags::layer(store),
+                request: chats(command.as_ref(), json),
+            },
             CliCommand::Config { command } => match command {
                 None => Invocation::ConfigShow {
                     flags: Layer::new(),
@@ -306,24 +301,19 @@ impl ChatArgs {
     }
 }
 
-fn chats(command: Option<ChatsCommand>) -> Invocation {
-    let (store, request) = match command {
-        None => (None, ChatsRequest::List(Output::Text)),
-        Some(ChatsCommand::List { json, store }) => (Some(store), ChatsRequest::List(output(json))),
-        Some(ChatsCommand::Show { chat, json, store }) => {
-            (Some(store), ChatsRequest::Show(chat, output(json)))
+fn chats(command: Option<&ChatsCommand>, json: bool) -> ChatsRequest {
+    match command {
+        None | Some(ChatsCommand::List) => ChatsRequest::List(output(json)),
+        Some(ChatsCommand::Show { chat }) => ChatsRequest::Show(*chat, output(json)),
+        Some(ChatsCommand::Export { chat, format }) => {
+            let by_flag = if json {
+                ExportFormat::Json
+            } else {
+                ExportFormat::Md
+            };
+            ChatsRequest::Export(*chat, format.unwrap_or(by_flag))
         }
-        Some(ChatsCommand::Export {
-            chat,
-            format,
-            store,
-        }) => (Some(store), ChatsRequest::Export(chat, format)),
-    };
-    let mut flags = Layer::new();
-    if let Some(store) = store {
-        store.add_to(&mut flags);
     }
-    Invocation::Chats { flags, request }
 }
 
 fn output(json: bool) -> Output {

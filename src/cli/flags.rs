@@ -133,6 +133,14 @@ pub struct StoreFlags {
 }
 
 impl StoreFlags {
+    /// The layer that the flag makes by itself.
+    #[must_use]
+    pub fn layer(store: Option<PathBuf>) -> Layer {
+        let mut layer = Layer::new();
+        StoreFlags { store }.add_to(&mut layer);
+        layer
+    }
+
     /// Adds to the layer that the other flags make.
     pub fn add_to(self, layer: &mut Layer) {
         let path = self.store.map(|path| path.to_string_lossy().into_owned());

@@ -6,6 +6,7 @@ use toml::Value;
 
 use super::terminals::Stream;
 use super::*;
+use crate::chat::record::ChatId;
 
 const TERMINAL: Terminals = Terminals {
     stdin: Stream::Terminal,
@@ -184,4 +185,55 @@ fn a_flag_before_the_command_is_refused_by_name() {
             "{line}: {error}"
         );
     }
+}
+
+#[test]
+fn chats_are_listed_shown_and_exported_with_flags_at_any_place() {
+    let request = |line: &str| match parse(line).unwrap() {
+        Invocation::Chats { flags, request } => (
+            flags.get("chats.file").map(|(value, _)| value.to_string()),
+            request,
+        ),
+        other => panic!("{other:?}"),
+    };
+    let file = || Some("\"f\"".to_owned());
+    let number = ChatName::Number(ChatId(7));
+    assert_eq!(request("chats"), (None, ChatsRequest::List(Output::Text)));
+    assert_eq!(
+        request("chats --json --store f"),
+        (file(), ChatsRequest::List(Output::Json))
+    );
+    assert_eq!(
+        request("chats list --store f"),
+        (file(), ChatsRequest::List(Output::Text))
+    );
+    assert_eq!(
+        request("chats --store f show 7 --json"),
+        (file(), ChatsRequest::Show(number, Output::Json))
+    );
+    assert_eq!(
+        request("chats export last"),
+        (None, ChatsRequest::Export(ChatName::Last, ExportFormat::Md))
+    );
+    assert_eq!(
+        request("chats export 7 --format json"),
+        (None, ChatsRequest::Export(number, ExportFormat::Json))
+    );
+    assert!(parse("chats show 0").is_err() && parse("chats show x").is_err());
+}
+
+#[test]
+fn a_chat_goes_on_by_its_number_or_as_the_last_one() {
+    let resumed = |line: &str| match parse(line).unwrap() {
+        Invocation::Chat { resume, .. } => resume,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(resumed(""), None);
+    assert_eq!(resumed("--continue"), Some(ChatName::Last));
+    assert_eq!(
+        resumed("--continue=12 m"),
+        Some(ChatName::Number(ChatId(12)))
+    );
+    assert!(parse("--continue=0").is_err());
+    assert!(parse("--plain --continue").is_err());
 }

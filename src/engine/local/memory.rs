@@ -47,7 +47,7 @@ fn cache(layout: &KvLayout, params: &ContextParams, context: u64) -> u64 {
 }
 
 /// llama.cpp sets the logits of a whole ubatch aside, besides a few activations: 4 bytes × ubatch × (vocabulary + the
-/// widest layer + some embeddings). On a 135M and a 270M model that is 0.9 to 1.2 of what it takes.
+/// widest layer + some embeddings).
 fn compute(files: &ModelFiles, params: &ContextParams) -> u64 {
     let number = |key: &str| files.first.arch_u64(key).unwrap_or(0);
     let embedding = number("embedding_length").min(1 << 20);
