@@ -122,6 +122,20 @@ impl Growing {
     }
 }
 
+/// How a reply ended, where it did not end by itself.
+#[must_use]
+pub fn cut_short(stop: StopReason) -> Option<&'static str> {
+    match stop {
+        StopReason::Eog => None,
+        StopReason::Stop => Some("ended by a stop text"),
+        StopReason::MaxTokens => Some("cut at max tokens"),
+        StopReason::Context => Some("cut: context full"),
+        StopReason::Cancelled => Some("stopped by you"),
+        StopReason::Error => Some("cut by an error"),
+        StopReason::Interrupted => Some("cut off: platen ended here"),
+    }
+}
+
 /// The title of a chat that begins with this text: its first line that says something, cut where it is long.
 #[must_use]
 pub fn title_of(text: &str) -> String {

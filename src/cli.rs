@@ -18,7 +18,7 @@ pub use invocation::{
     ChatSurface, ChatsRequest, EventsFormat, ExportFormat, Invocation, Output, Report, StatsFormat,
 };
 
-use flags::{ChatFlags, ChatName, ModelFlag, ReportFlags, RunFlags, StoreFlags, SystemFlag};
+use flags::{ChatFlags, ChatName, ModelFlag, ReportFlags, RunFlags, SystemFlag, add_store};
 use prompt_source::PromptSource;
 use terminals::Terminals;
 
@@ -222,10 +222,12 @@ impl Cli {
                 command,
                 json,
                 store,
-            } => Invocation::Chats {
-                flags: StoreFlags::layer(store),
-                request: chats(command.as_ref(), json),
-            },
+            } => {
+                let mut flags = Layer::new();
+                add_store(store, &mut flags);
+                let request = chats(command.as_ref(), json);
+                Invocation::Chats { flags, request }
+            }
             CliCommand::Config { command } => match command {
                 None => Invocation::ConfigShow {
                     flags: Layer::new(),

@@ -1,7 +1,9 @@
 //! Where platen keeps its files: the platform's directories, or all of them below `PLATEN_HOME`.
 
 use std::ffi::OsString;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use directories::ProjectDirs;
@@ -118,16 +120,56 @@ impl Paths {
 /// # Errors
 /// The directory that can't be made, and why.
 pub fn create_private(dir: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
     builder.create(dir).map_err(|error| {
         io::Error::new(
             error.kind(),
             format!("can't make the directory {}: {error}", dir.display()),
         )
     })
+}
+
+/// How a file is opened that is made, where there is none, for its owner alone. What is done with it is added.
+#[must_use]
+pub fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).mode(0o600);
+    options
+}
+
+/// What tells a file from every other one, whatever it is called: the device and the number on it.
+#[must_use]
+pub fn identity(about: &Metadata) -> (u64, u64) {
+    (about.dev(), about.ino())
+}
+
+/// Opens a file by these options and locks it for this process, until it is closed; `None` where another one has it.
+/// Whoever held it last may remove or rename it: what is returned is the file that is at the path.
+///
+/// # Errors
+/// It can't be opened, or the system has no locks there.
+pub fn lock(path: &Path, options: &OpenOptions) -> io::Result<Option<File>> {
+    loop {
+        let file = options.open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        if is_at(&file, path)? {
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// Whether an open file is the one at the path.
+///
+/// # Errors
+/// The open file can't be looked at.
+pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let open = identity(&file.metadata()?);
+    Ok(path.metadata().is_ok_and(|there| identity(&there) == open))
 }
 
 #[cfg(test)]

@@ -14,11 +14,23 @@ pub mod transcript;
 pub mod width;
 pub mod wrap;
 
+use std::fmt::Write as _;
+
 pub use composer::{Composer, ComposerView, TooLong};
 pub use sanitize::{visible, visible_line};
 pub use transcript::{Item, ItemKind, Items, Line, LineKind, Thinking, Transcript};
 pub use width::{fit, width};
 pub use wrap::wrap;
+
+/// Bytes in hexadecimal, two digits each.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
 
 /// `1,204`: a whole number with commas between thousands.
 #[must_use]

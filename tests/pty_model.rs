@@ -63,15 +63,7 @@ fn a_conversation_keeps_its_cache_takes_another_temperature_and_leaves_a_clean_s
     });
     pty.keys(ESC);
     pty.wait_for_text("idle");
-    pty.keys(QUIT);
-    let status = pty.exit();
-    assert_eq!(
-        (status.exit_code(), status.signal()),
-        (0, None),
-        "{}",
-        pty.contents()
-    );
-    pty.assert_given_back();
+    pty.assert_quits_by(QUIT);
 }
 
 #[test]

@@ -42,15 +42,7 @@ fn replying(spawn: Spawn) -> Pty {
 
 #[track_caller]
 fn quit(mut pty: Pty) -> Pty {
-    pty.keys(QUIT);
-    let status = pty.exit();
-    assert_eq!(
-        (status.exit_code(), status.signal()),
-        (0, None),
-        "{}",
-        pty.contents()
-    );
-    pty.assert_given_back();
+    pty.assert_quits_by(QUIT);
     assert_eq!(pty.contents().trim(), "");
     pty
 }

@@ -258,15 +258,7 @@ fn whatever_a_person_does_the_program_holds() {
     let end = soak.settled_kib();
     println!("{} steps, {end} KiB at the end", soak.steps);
     let mut pty = soak.pty;
-    pty.keys("\x04");
-    let status = pty.exit();
-    assert_eq!(
-        (status.exit_code(), status.signal()),
-        (0, None),
-        "{}",
-        pty.contents()
-    );
-    pty.assert_given_back();
+    pty.assert_quits_by("\x04");
     let log = std::fs::read_to_string(home.path().join("logs/platen.log")).unwrap();
     assert!(!log.contains("panicked"), "{log}");
     let store = Store::open(&home.path().join("data/chats.db")).unwrap();

@@ -1,7 +1,7 @@
 //! The messages with what is said around them on screen: who speaks, and the numbers below a reply.
 
 use crate::chat::record::{Change, Growth, MessageNo, Node, StoredChat};
-use crate::chat::{Author, Growing, Message};
+use crate::chat::{Author, Growing, Message, cut_short};
 use crate::engine::event::StopReason;
 use crate::engine::sampling::Sampling;
 use crate::engine::token::Role;
@@ -230,7 +230,7 @@ fn meta(message: &Message) -> Option<String> {
             parts.push(format!("{} tok/s", format::rate(rate)));
         }
     }
-    parts.extend(message.stop.and_then(ended).map(str::to_owned));
+    parts.extend(message.stop.and_then(cut_short).map(str::to_owned));
     let mut before = message.sampling.as_ref();
     for change in &message.sampling_changes {
         let what = differences(before, &change.sampling);
@@ -258,19 +258,6 @@ fn differences(before: Option<&Sampling>, now: &Sampling) -> String {
             .then(|| format!("repeat last n {}", now.repeat_last_n)),
     ];
     changed.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// How a reply ended, where it did not end by itself.
-fn ended(stop: StopReason) -> Option<&'static str> {
-    match stop {
-        StopReason::Eog => None,
-        StopReason::Stop => Some("ended by a stop text"),
-        StopReason::MaxTokens => Some("cut at max tokens"),
-        StopReason::Context => Some("cut: context full"),
-        StopReason::Cancelled => Some("stopped by you"),
-        StopReason::Error => Some("cut by an error"),
-        StopReason::Interrupted => Some("cut off: platen ended here"),
-    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Message;
 use super::record::{Node, StoredChat};
+use super::{Message, cut_short};
 use crate::engine::event::StopReason;
 use crate::engine::token::Role;
 
@@ -59,14 +59,10 @@ pub fn markdown(chat: &StoredChat) -> String {
 #[must_use]
 pub fn note(message: &Message) -> Option<&'static str> {
     match (message.role, message.stop) {
-        (Role::Assistant, None | Some(StopReason::Interrupted)) => {
-            Some("cut off: platen ended here")
-        }
-        (_, Some(StopReason::MaxTokens)) => Some("cut at max tokens"),
-        (_, Some(StopReason::Context)) => Some("cut: context full"),
-        (_, Some(StopReason::Cancelled)) => Some("stopped by you"),
-        (_, Some(StopReason::Error)) => Some("cut by an error"),
-        (_, None | Some(StopReason::Eog | StopReason::Stop | StopReason::Interrupted)) => None,
+        // An end that was asked for takes nothing away.
+        (_, Some(StopReason::Stop)) | (Role::System | Role::User, None) => None,
+        (_, Some(stop)) => cut_short(stop),
+        (Role::Assistant, None) => cut_short(StopReason::Interrupted),
     }
 }
 

@@ -167,7 +167,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.commands = None;
+        self.begin_close();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -9,8 +9,9 @@ mod rows;
 mod schema;
 mod write;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ pub use write::{Batch, Growths};
 use lock::Presence;
 use schema::{Found, STEPS};
 
-use crate::paths::create_private;
+use crate::paths::{create_private, identity, private_file};
 
 /// How long another program's write is waited for.
 const BUSY_PATIENCE: Duration = Duration::from_secs(2);
@@ -106,9 +107,7 @@ impl Store {
 
     fn open_as_it_is(path: &Path) -> Result<Store, StoreError> {
         match Store::open_for_writing(path) {
-            Err(refused @ (StoreError::Unwritable { .. } | StoreError::ReadOnly { .. }))
-                if path.is_file() =>
-            {
+            Err(refused @ StoreError::Unwritable { .. }) if path.is_file() => {
                 Store::open_for_reading(path, refused)
             }
             outcome => outcome,
@@ -238,13 +237,11 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 
 /// Makes an empty file that only its owner can read, where there is none. What SQLite puts beside it is made alike.
 fn create_private_file(path: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    let file = options.open(path)?;
+    // Without waiting for the other end where a pipe lies there.
+    let file = private_file()
+        .append(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
     if file.metadata()?.is_file() {
         return Ok(());
     }
@@ -263,11 +260,9 @@ fn unwritable(path: &Path, error: &io::Error) -> StoreError {
     }
 }
 
-/// What tells a file from another one at the same path.
+/// Which file lies at the path.
 fn identity_of(path: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = path.metadata().ok()?;
-    Some((metadata.dev(), metadata.ino()))
+    path.metadata().ok().map(|about| identity(&about))
 }
 
 /// The file's name as SQLite takes it together with options: bytes that mean something in one are escaped.

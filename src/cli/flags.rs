@@ -124,28 +124,10 @@ pub struct RunFlags {
     stop: Vec<String>,
 }
 
-/// Where chats are kept.
-#[derive(Debug, Clone, clap::Args)]
-pub struct StoreFlags {
-    /// Keep chats in this file
-    #[arg(long, value_name = "FILE", help_heading = "Chats")]
-    store: Option<PathBuf>,
-}
-
-impl StoreFlags {
-    /// The layer that the flag makes by itself.
-    #[must_use]
-    pub fn layer(store: Option<PathBuf>) -> Layer {
-        let mut layer = Layer::new();
-        StoreFlags { store }.add_to(&mut layer);
-        layer
-    }
-
-    /// Adds to the layer that the other flags make.
-    pub fn add_to(self, layer: &mut Layer) {
-        let path = self.store.map(|path| path.to_string_lossy().into_owned());
-        set(layer, "--store", path.map(Value::String));
-    }
+/// Adds where chats are kept to the layer that the other flags make.
+pub(super) fn add_store(path: Option<PathBuf>, layer: &mut Layer) {
+    let path = path.map(|path| path.to_string_lossy().into_owned());
+    set(layer, "--store", path.map(Value::String));
 }
 
 /// Which chat is opened and whether it is kept.
@@ -158,8 +140,9 @@ pub struct ChatFlags {
     /// Keep nothing of this chat on disk
     #[arg(long, help_heading = "Chats")]
     no_save: bool,
-    #[command(flatten)]
-    store: StoreFlags,
+    /// Keep chats in this file
+    #[arg(long, value_name = "FILE", help_heading = "Chats")]
+    store: Option<PathBuf>,
 }
 
 impl ChatFlags {
@@ -169,7 +152,7 @@ impl ChatFlags {
         [
             (self.resume.is_some(), "--continue"),
             (self.no_save, "--no-save"),
-            (self.store.store.is_some(), "--store"),
+            (self.store.is_some(), "--store"),
         ]
         .into_iter()
         .find_map(|(given, flag)| given.then_some(flag))
@@ -185,7 +168,7 @@ impl ChatFlags {
     pub fn add_to(self, layer: &mut Layer) {
         let save = self.no_save.then_some(Value::Boolean(false));
         set(layer, "--no-save", save);
-        self.store.add_to(layer);
+        add_store(self.store, layer);
     }
 }
 

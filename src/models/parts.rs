@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::discover::{sibling, split_part};
 use super::gguf::{GgufError, GgufFault, GgufFile};
+use crate::paths::identity;
 
 /// Most parts of a model.
 const MOST_PARTS: u64 = 1_000;
@@ -69,13 +70,14 @@ impl ModelFiles {
             return Err(fault(path, "'split.count'", &count, &expected));
         }
         let mut tensors = self.first.tensors().len() as u64;
-        let mut seen: BTreeSet<Option<(u64, u64)>> = [identity(path)].into();
+        let on_disk = |path: &Path| path.metadata().ok().map(|about| identity(&about));
+        let mut seen = BTreeSet::from([on_disk(path)]);
         for number in 2..=u32::try_from(count).unwrap_or(u32::MAX) {
             let Some(part) = sibling(path, number) else {
                 break;
             };
             let file = GgufFile::open_part(&part)?;
-            if !seen.insert(identity(&part)) {
+            if !seen.insert(on_disk(&part)) {
                 let what = format!("part {number}");
                 return Err(fault(
                     &part,
@@ -122,13 +124,6 @@ fn fault(path: &Path, field: &str, value: &dyn ToString, expected: &str) -> Gguf
             expected: expected.to_owned(),
         },
     }
-}
-
-/// What tells a file from another one.
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    let about = path.metadata().ok()?;
-    Some((about.dev(), about.ino()))
 }
 
 #[cfg(test)]

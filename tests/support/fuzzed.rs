@@ -119,7 +119,7 @@ impl Vocabulary for Bytes {
     fn tokenize(&self, text: &str, special: SpecialTokens) -> Result<Vec<TokenId>, TokenizeError> {
         let mut ids = Vec::new();
         let mut rest = text;
-        while let Some(first) = rest.bytes().next() {
+        while !rest.is_empty() {
             let found = self.specials.iter().find(|token| {
                 let wanted =
                     special == SpecialTokens::Parse || token.kind == SpecialKind::UserDefined;
@@ -136,7 +136,6 @@ impl Vocabulary for Bytes {
                         .map(|byte| TokenId(i32::from(*byte))),
                 );
                 rest = &rest[len..];
-                let _ = first;
             }
         }
         Ok(ids)

@@ -362,6 +362,20 @@ impl Pty {
         self.master = None;
     }
 
+    /// Leaves by `key`: the program ends well and gives the terminal back.
+    #[track_caller]
+    pub fn assert_quits_by(&mut self, key: impl AsRef<[u8]>) {
+        self.keys(key);
+        let status = self.exit();
+        assert_eq!(
+            (status.exit_code(), status.signal()),
+            (0, None),
+            "{}",
+            self.contents()
+        );
+        self.assert_given_back();
+    }
+
     /// The terminal is as it was before the program started: settings, screen, cursor, modes.
     #[track_caller]
     pub fn assert_given_back(&self) {

@@ -344,9 +344,7 @@ fn without_a_home_the_chat_goes_on_in_memory_and_the_end_says_so() {
     let desk = Desk::with(Setup {
         path: None,
         usual_path: None,
-        store: Err(StoreError::Gone {
-            path: PathBuf::new(),
-        }),
+        store: Err(StoreError::NoPlace),
         resumed: None,
     });
     let Keeping::NotSaved(error) = desk.hear_state() else {

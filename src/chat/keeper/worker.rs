@@ -10,7 +10,6 @@ use super::{Farewell, Keeping, Setup, StoreCommand, StoreEvent};
 use crate::chat::record::{Change, ChatId, ChatSlot};
 use crate::chat::store::{Access, ChatLock, Locking, Opened, Recovered, Store, StoreError};
 use crate::engine::event::EngineError;
-use crate::paths::NoHome;
 
 /// How long the growth of a reply may wait for more.
 const GROWTH_WAIT: Duration = Duration::from_millis(400);
@@ -37,16 +36,13 @@ impl Worker {
         let mut worker = Worker {
             path: setup.path,
             usual_path: setup.usual_path,
-            store: Err(StoreError::Gone {
-                path: PathBuf::new(),
-            }),
+            store: setup.store.map(|opened| taken(opened, &*report)),
             chats: BTreeMap::new(),
             due: None,
             patience: FIRST_RETRY,
             state: Keeping::Saved,
             report,
         };
-        worker.store = setup.store.map(|opened| worker.taken(opened));
         if let Some(resumed) = setup.resumed {
             let mirror = Mirror::of(resumed);
             if let Some(id) = mirror.id {
@@ -154,7 +150,7 @@ impl Worker {
             Err(error) => {
                 self.due = Some(Instant::now() + self.patience);
                 self.patience = (self.patience * 2).min(LAST_RETRY);
-                let told = self.told(&error);
+                let told = told(&error);
                 self.become_state(Keeping::NotSaved(told));
             }
         }
@@ -207,7 +203,7 @@ impl Worker {
         match Store::open(&path) {
             Ok(opened) => {
                 let recovered = opened.recovered.is_some();
-                self.store = Ok(self.taken(opened));
+                self.store = Ok(taken(opened, &*self.report));
                 if recovered {
                     self.match_recovered();
                 }
@@ -234,7 +230,7 @@ impl Worker {
                 self.store = Err(error.clone());
                 match Store::open_damaged(path, reason) {
                     Ok(opened) => {
-                        self.store = Ok(self.taken(opened));
+                        self.store = Ok(taken(opened, &*self.report));
                         self.match_recovered();
                         true
                     }
@@ -244,12 +240,12 @@ impl Worker {
                     }
                 }
             }
-            StoreError::Locked { .. }
+            StoreError::NoPlace
+            | StoreError::Locked { .. }
             | StoreError::Full { .. }
             | StoreError::Unwritable { .. }
             | StoreError::Newer { .. }
             | StoreError::Foreign { .. }
-            | StoreError::ReadOnly { .. }
             | StoreError::Other { .. } => false,
         }
     }
@@ -275,7 +271,7 @@ impl Worker {
         let path = std::path::absolute(&path).unwrap_or(path);
         match Store::open(&path) {
             Ok(opened) => {
-                self.store = Ok(self.taken(opened));
+                self.store = Ok(taken(opened, &*self.report));
                 self.chats.values_mut().for_each(Mirror::forget_store);
                 self.path = Some(path.clone());
                 self.flush();
@@ -288,18 +284,10 @@ impl Worker {
                 }
             }
             Err(error) => {
-                let error = self.told(&error);
+                let error = told(&error);
                 (self.report)(StoreEvent::Told(error.to_string()));
             }
         }
-    }
-
-    /// Takes a store that was opened, and says what was saved of a damaged one.
-    fn taken(&self, opened: Opened) -> Store {
-        if let Some(recovered) = &opened.recovered {
-            (self.report)(StoreEvent::Told(told_of_recovery(recovered)));
-        }
-        opened.store
     }
 
     /// Chats that are written whole and can't change any more.
@@ -336,16 +324,6 @@ impl Worker {
         }
     }
 
-    fn told(&self, error: &StoreError) -> EngineError {
-        match self.path {
-            Some(_) => EngineError::new(capitalised(&format!("{error}.")), error.hint()),
-            None => EngineError::new(
-                capitalised(&format!("{NoHome}.")),
-                "/save FILE keeps this chat in a file.",
-            ),
-        }
-    }
-
     fn end(mut self) -> Farewell {
         if self.chats.values().any(Mirror::is_stale) {
             self.flush();
@@ -368,6 +346,19 @@ fn at_home(typed: PathBuf) -> PathBuf {
         (Ok(rest), Some(home)) => home.join(rest),
         (Ok(_), None) | (Err(_), _) => typed,
     }
+}
+
+/// Takes a store that was opened, and says what was saved of a damaged one.
+fn taken(opened: Opened, report: &dyn Fn(StoreEvent)) -> Store {
+    if let Some(recovered) = &opened.recovered {
+        report(StoreEvent::Told(told_of_recovery(recovered)));
+    }
+    opened.store
+}
+
+/// An error as the user reads it.
+fn told(error: &StoreError) -> EngineError {
+    EngineError::new(capitalised(&format!("{error}.")), error.hint())
 }
 
 fn told_of_recovery(recovered: &Recovered) -> String {

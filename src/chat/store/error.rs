@@ -4,9 +4,14 @@ use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
 
+use crate::paths::NoHome;
+
 /// Why the store can't be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
+    /// There is no place for it.
+    #[error("{NoHome}")]
+    NoPlace,
     /// Another program holds it.
     #[error("another program holds {} locked", path.display())]
     Locked {
@@ -51,12 +56,6 @@ pub enum StoreError {
     /// It belongs to another program.
     #[error("{} is a database, but not one of platen's", path.display())]
     Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It can be read only.
-    #[error("{} is open for reading only", path.display())]
-    ReadOnly {
         /// The file.
         path: PathBuf,
     },
@@ -109,13 +108,13 @@ impl StoreError {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
+            StoreError::NoPlace => "/save FILE keeps this chat in a file.",
             StoreError::Locked { .. } => "It is tried again by itself.",
             StoreError::Full { .. } => "Make room; it is tried again by itself.",
             StoreError::Newer { .. } => "Use the newer platen, or /save FILE for this chat.",
             StoreError::Foreign { .. }
             | StoreError::ChatGone { .. }
             | StoreError::Damaged { .. }
-            | StoreError::ReadOnly { .. }
             | StoreError::Gone { .. }
             | StoreError::Unwritable { .. }
             | StoreError::Other { .. } => "/save tries again, /save FILE keeps it in another file.",

@@ -3,11 +3,10 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::chat::record::ChatId;
-use crate::paths::create_private;
+use crate::paths::{create_private, is_at, lock, private_file};
 
 /// The right to write to a chat, while it lives.
 #[derive(Debug)]
@@ -32,27 +31,18 @@ impl ChatLock {
     #[must_use]
     pub fn of(store: &Path, chat: ChatId) -> Locking {
         let path = folder(store).join(chat.to_string());
-        loop {
-            let file = match open(&path) {
-                Ok(file) => file,
-                Err(error) => return Locking::Unknown(error),
-            };
-            match file.try_lock() {
-                // Whoever held it last may have removed the file that was opened here.
-                Ok(()) if is_at(&file, &path) => {
-                    return Locking::Granted(ChatLock { file, path });
-                }
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Locking::Taken,
-                Err(TryLockError::Error(error)) => return Locking::Unknown(error),
-            }
+        let locked = made_folder_of(&path).and_then(|()| lock(&path, &to_lock()));
+        match locked {
+            Ok(Some(file)) => Locking::Granted(ChatLock { file, path }),
+            Ok(None) => Locking::Taken,
+            Err(error) => Locking::Unknown(error),
         }
     }
 }
 
 impl Drop for ChatLock {
     fn drop(&mut self) {
-        if is_at(&self.file, &self.path) {
+        if is_at(&self.file, &self.path).unwrap_or(false) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -86,20 +76,16 @@ fn folder(store: &Path) -> PathBuf {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    if let Some(folder) = path.parent() {
-        create_private(folder)?;
-    }
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
+    made_folder_of(path)?;
+    to_lock().open(path)
 }
 
-fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), path.metadata()) {
-        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
-        (Err(_), _) | (_, Err(_)) => false,
-    }
+fn made_folder_of(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), create_private)
+}
+
+fn to_lock() -> OpenOptions {
+    let mut options = private_file();
+    options.write(true).truncate(false);
+    options
 }

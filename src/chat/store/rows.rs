@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::chat::record::{MessageNo, Node};
 use crate::chat::{Author, Message};
-use crate::engine::token::{Role, TokenId, TokenRun};
+use crate::engine::token::{TokenId, TokenRun};
 
 /// The columns of a message, in the order in which [`node`] reads them.
 pub(super) const COLUMNS: &str = "no, parent, role, text, thinking_len, stop, tokens, tokens_text_len, \
@@ -20,7 +20,7 @@ pub(super) const ROW_ID: usize = 13;
 /// A row of [`COLUMNS`] as a message; `None` where it can't be one.
 pub(super) fn node(row: &Row<'_>) -> Option<Node> {
     let no = whole(row, 0)?;
-    let role = role(&text(row, 2)?)?;
+    let role = from_name(&text(row, 2)?)?;
     let body = text(row, 3)?;
     let thinking_len = usize::try_from(whole(row, 4).unwrap_or(0)).ok();
     let author = match (text(row, 8), text(row, 9)) {
@@ -156,8 +156,4 @@ fn name_of<T: Serialize>(value: &T) -> Option<String> {
 
 fn from_name<T: DeserializeOwned>(name: &str) -> Option<T> {
     serde_json::from_value(serde_json::Value::String(name.to_owned())).ok()
-}
-
-fn role(name: &str) -> Option<Role> {
-    from_name(name)
 }

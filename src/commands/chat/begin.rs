@@ -59,9 +59,7 @@ pub(super) fn begin(
     let path = config.chats.file.clone().or_else(|| usual_path.clone());
     let store = match &path {
         Some(path) => Store::open(path),
-        None => Err(StoreError::Gone {
-            path: std::path::PathBuf::new(),
-        }),
+        None => Err(StoreError::NoPlace),
     };
     let mut notices = Vec::new();
     let resumed = match (resume, &store) {

@@ -1,6 +1,5 @@
 //! What there is to know of a loaded model.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -14,6 +13,7 @@ use crate::llama::model::Model;
 use crate::llama::vocab::SpecialKind;
 use crate::models::estimate::{KvLayout, WindowCache};
 use crate::models::gguf::GgufFile;
+use crate::text::hex;
 
 /// What there is to know of a loaded model, but for its chat template.
 pub(super) fn facts(
@@ -87,12 +87,7 @@ fn vocabulary_name(model: &Model) -> String {
             Some(SpecialKind::UserDefined) => 3,
         }]);
     }
-    hash.finalize()[..8]
-        .iter()
-        .fold(String::new(), |mut name, byte| {
-            let _ = write!(name, "{byte:02x}");
-            name
-        })
+    hex(&hash.finalize()[..8])
 }
 
 /// The name people know a model by: its file's, without the quantisation and the part number. Metadata often hold a

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::split::split_part;
 use crate::models::is_gguf_name;
+use crate::paths::identity;
 
 /// How deep below the start a model may lie.
 const MOST_DEPTH: usize = 8;
@@ -24,7 +24,7 @@ pub fn files(root: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
         let Ok(about) = fs::metadata(&folder) else {
             continue;
         };
-        if !about.is_dir() || !entered.insert((about.dev(), about.ino())) {
+        if !about.is_dir() || !entered.insert(identity(&about)) {
             continue;
         }
         let Ok(entries) = fs::read_dir(&folder) else {

@@ -1,12 +1,13 @@
 //! The unfinished file: locked while it is written, checked before it gets its name.
 
-use std::fmt::Write as _;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+
+use crate::paths::lock;
+use crate::text::hex;
 
 use super::{DownloadEvent, PullError, PullRequest, SourceError, Watch};
 
@@ -31,33 +32,19 @@ impl Part {
     /// Opens or creates the unfinished file and locks it.
     pub fn open(folder: &Path, name: &str) -> Result<Part, PullError> {
         let path = folder.join(format!("{name}.part"));
-        loop {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .map_err(PullError::io(&path))?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(PullError::Busy { path }),
-                Err(TryLockError::Error(error)) => return Err(PullError::Io { path, error }),
-            }
-            // Another process may have renamed or removed the file between opening and locking.
-            let locked = file.metadata().map_err(PullError::io(&path))?;
-            let named = std::fs::symlink_metadata(&path);
-            if named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino())) {
-                let origin = folder.join(format!("{name}.part.origin"));
-                return Ok(Part {
-                    file,
-                    path,
-                    origin,
-                    folder: folder.to_owned(),
-                    name: name.to_owned(),
-                });
-            }
-        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let locked = lock(&path, &options).map_err(PullError::io(&path))?;
+        let Some(file) = locked else {
+            return Err(PullError::Busy { path });
+        };
+        Ok(Part {
+            file,
+            origin: folder.join(format!("{name}.part.origin")),
+            path,
+            folder: folder.to_owned(),
+            name: name.to_owned(),
+        })
     }
 
     /// The bytes that are there.
@@ -208,9 +195,5 @@ fn sha256(mut file: &File, path: &Path, watch: &mut Watch) -> Result<String, Pul
             count => hasher.update(&buffer[..count]),
         }
     }
-    let mut text = String::with_capacity(64);
-    for byte in hasher.finalize() {
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
+    Ok(hex(&hasher.finalize()))
 }

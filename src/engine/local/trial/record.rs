@@ -2,16 +2,16 @@
 //! be read or written only costs trials.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use crate::engine::options::LoadOptions;
-use crate::paths::create_private;
+use crate::paths::{create_private, identity, private_file};
+use crate::text::hex;
 
 /// Most entries kept; the newest stay.
 const MOST: usize = 1_000;
@@ -73,22 +73,13 @@ impl Record {
         let mut lines = self.lines();
         if lines.len() < MOST {
             // One short write to the end: two processes at once lose nothing.
-            let mut file = OpenOptions::new()
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                .open(path)?;
+            let mut file = private_file().append(true).open(path)?;
             return file.write_all(format!("{key}\n").as_bytes());
         }
         lines.drain(..lines.len() - MOST / 2);
         lines.push(key.to_owned());
         let half = path.with_extension(format!("{}.part", std::process::id()));
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&half)?;
+        let mut file = private_file().write(true).truncate(true).open(&half)?;
         file.write_all((lines.join("\n") + "\n").as_bytes())?;
         file.sync_all()?;
         fs::rename(&half, path)
@@ -119,10 +110,11 @@ pub(super) fn key(paths: &[PathBuf], options: &LoadOptions) -> Option<String> {
         let whole = path.canonicalize().ok()?;
         let about = whole.metadata().ok()?;
         hash.update(whole.as_os_str().as_encoded_bytes());
+        let (device, number) = identity(&about);
         let numbers = [
             i64::try_from(about.len()).unwrap_or(i64::MAX),
-            about.dev().cast_signed(),
-            about.ino().cast_signed(),
+            device.cast_signed(),
+            number.cast_signed(),
             about.mtime(),
             about.mtime_nsec(),
             about.ctime(),
@@ -132,9 +124,5 @@ pub(super) fn key(paths: &[PathBuf], options: &LoadOptions) -> Option<String> {
             hash.update(number.to_le_bytes());
         }
     }
-    let name = hash.finalize();
-    Some(name.iter().fold(String::new(), |mut name, byte| {
-        let _ = write!(name, "{byte:02x}");
-        name
-    }))
+    Some(hex(&hash.finalize()))
 }
