@@ -19,10 +19,21 @@ pub struct OpenChat {
     pub id: Option<ChatId>,
     /// Whether what is said is kept.
     pub keeping: Keeping,
+    /// Whether anything was said in it during this run.
+    talk: Talk,
     /// What was last told to be kept of the chat as a whole.
     told: ChatHead,
     /// The model it was held with before one is loaded.
     model: Option<ModelRef>,
+}
+
+/// Whether anything was said in a chat during this run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Talk {
+    /// Nothing: what is on screen was read from the store.
+    Read,
+    /// Something, which may be in memory alone.
+    Said,
 }
 
 impl Default for OpenChat {
@@ -31,6 +42,7 @@ impl Default for OpenChat {
             slot: ChatSlot(1),
             id: None,
             keeping: Keeping::Off,
+            talk: Talk::Read,
             told: ChatHead::default(),
             model: None,
         }
@@ -70,7 +82,9 @@ impl App {
 
     /// Whether something was said that is not on disk.
     pub(crate) fn is_unsaved(&self) -> bool {
-        matches!(self.chat.keeping, Keeping::NotSaved(_)) && self.conversation.last().is_some()
+        matches!(self.chat.keeping, Keeping::NotSaved(_))
+            && self.chat.talk == Talk::Said
+            && self.conversation.last().is_some()
     }
 
     /// What has to be kept since it was last told.
@@ -80,6 +94,9 @@ impl App {
         if self.chat.keeping == Keeping::Off || (changes.is_empty() && (is_empty || self.is_told()))
         {
             return None;
+        }
+        if !changes.is_empty() {
+            self.chat.talk = Talk::Said;
         }
         self.chat.told = self.head();
         Some(Effect::Store(StoreCommand::Keep {

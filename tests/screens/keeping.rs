@@ -269,10 +269,20 @@ fn a_chat_that_was_read_goes_on_where_it_was() {
         load: Duration::ZERO,
     });
     assert_eq!(kept(&person), [], "nothing has happened to it");
+    person.tell(broken());
+    person.sees("! not saved");
+    person.say("/quit");
+    person.sees_not("This chat is not saved.");
+    assert!(
+        person.effects.contains(&Effect::Quit),
+        "nothing of it would be lost"
+    );
     person.say("Go on");
     let prompt = &person.requests().last().unwrap().1.messages;
     assert_eq!(prompt[1].tokens.as_ref().unwrap().ids, [TokenId(7)]);
     let (slot, _, changes) = kept(&person).pop().unwrap();
     assert_eq!(slot, ChatSlot(1).0);
     assert_eq!(words(&changes), ["put 4 user Go on"]);
+    person.say("/quit");
+    person.sees("This chat is not saved.");
 }

@@ -78,7 +78,8 @@ impl Mirror {
 
     /// Takes what happened.
     pub(super) fn apply(&mut self, head: ChatHead, changes: Vec<Change>) {
-        self.stale |= self.head != head || !changes.is_empty();
+        // What holds for the whole makes no copy by itself.
+        self.stale |= !changes.is_empty() || (self.id.is_some() && self.head != head);
         self.head = head;
         for change in changes {
             match change {
