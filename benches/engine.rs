@@ -22,7 +22,7 @@ use platen::engine::local::LocalLoader;
 use platen::engine::options::LoadOptions;
 use platen::engine::sampling::Sampling;
 use platen::engine::stats::TurnStats;
-use platen::engine::token::{PromptMessage, Role};
+use platen::engine::token::{ChatKey, PromptMessage, Role};
 use platen::engine::{EngineHandle, EngineOutput};
 
 const CONTEXT: u32 = 2048;
@@ -147,6 +147,7 @@ impl Engine {
         self.handle.send(Command::Clear);
         let text = format!("{round} {}", "lorem ipsum dolor ".repeat(PROMPT_WORDS / 3));
         let request = GenerateRequest {
+            chat: ChatKey::default(),
             messages: vec![PromptMessage::new(Role::User, text)],
             sampling: Sampling {
                 seed: Some(1),

@@ -2,6 +2,7 @@
 //! turns. The interface talks to it in [`command`]s and hears [`event`]s; neither ever waits for the other.
 
 pub mod bytes_text;
+mod cache;
 pub mod command;
 pub mod event;
 pub mod inference;

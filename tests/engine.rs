@@ -19,9 +19,9 @@ use platen::clock::Clock;
 use platen::engine::command::{Command, RequestId};
 use platen::engine::event::{Event, MemoryKind, RereadReason, StopReason};
 use platen::engine::inference::DecodeError;
-use platen::engine::options::LoadOptions;
+use platen::engine::options::{LoadOptions, SwaCache};
 use platen::engine::sampling::Sampling;
-use platen::engine::token::{Role, TokenId};
+use platen::engine::token::{ChatKey, PromptMessage, Role, TokenId};
 use scripted::{Script, ScriptedLoader};
 use session::Session;
 
@@ -136,10 +136,11 @@ fn an_edit_reads_from_the_edit_on_and_says_why() {
 }
 
 #[test]
-fn a_memory_that_cannot_be_cut_back_is_read_anew_with_the_reason_but_appends_for_free() {
+fn without_checkpoints_a_memory_that_cannot_be_cut_back_is_read_anew_with_the_reason() {
     for memory in [MemoryKind::Recurrent, MemoryKind::Hybrid] {
         let mut session = session(Script {
             memory,
+            spare_ram: 0,
             ..Script::replying(&[&["a"], &["b"], &["c"], &["d"]])
         });
         session.say("one");
@@ -159,6 +160,104 @@ fn a_memory_that_cannot_be_cut_back_is_read_anew_with_the_reason_but_appends_for
         );
         assert_eq!(session.say("three").stats.reread_reason, None);
     }
+}
+
+#[test]
+fn a_memory_that_cannot_be_cut_back_goes_back_to_a_checkpoint() {
+    for memory in [MemoryKind::Recurrent, MemoryKind::Hybrid] {
+        let mut session = session(Script {
+            memory,
+            ..Script::replying(&[&["a"], &["b"], &["c"], &["d"]])
+        });
+        let first = session.say("one");
+        session.say("two");
+        session.messages.pop();
+        let id = session.generate();
+        let again = session.finish(id).unwrap();
+        assert_eq!(again.text, "c");
+        assert_eq!(
+            (again.stats.read_tokens, again.stats.reread_reason),
+            (1, None),
+            "a reply made anew reads the prompt's last token alone"
+        );
+        session.messages.truncate(2);
+        session.messages.push(PromptMessage::new(Role::User, "Two"));
+        let id = session.generate();
+        let edited = session.finish(id).unwrap();
+        assert_eq!(edited.text, "d");
+        assert_eq!(
+            edited.stats.reused_tokens, first.cache.used,
+            "the end of the turn before is a checkpoint"
+        );
+    }
+}
+
+#[test]
+fn what_a_branch_leaves_behind_is_not_read_again() {
+    let mut session = session(Script::replying(&[&["a"], &["b"], &["c"], &["d"], &["e"]]));
+    let question = "a question that is long enough to be worth its cells";
+    session.say("one");
+    let there = session.say(question);
+    let branch = session.messages.clone();
+    // Another branch from the first turn on.
+    session.messages.truncate(2);
+    let here = session.say("something else, which is long enough as well");
+    assert_eq!(
+        here.cache.used,
+        there.cache.used + here.stats.read_tokens + here.stats.generated_tokens,
+        "what both have in common is in the cache once"
+    );
+    assert!(here.cache.branches > 0);
+    // And back.
+    session.messages = branch;
+    let back = session.say("and then?");
+    assert_eq!(back.stats.reused_tokens, there.stats.cache.used);
+    assert_eq!(back.stats.reread_reason, None);
+}
+
+#[test]
+fn another_chat_is_set_aside_and_comes_back_unread() {
+    for memory in [MemoryKind::Attention, MemoryKind::Recurrent] {
+        let mut session = session(Script {
+            memory,
+            ..Script::replying(&[&["a"], &["b"], &["c"]])
+        });
+        let first = session.say("the first chat, about one thing or another");
+        let left = std::mem::take(&mut session.messages);
+        session.chat = ChatKey(1);
+        let second = session.say("quite another matter, in a chat of its own");
+        assert_eq!(second.stats.reread_reason, None, "nothing was read before");
+        assert_eq!(second.cache.branches, 0, "its cells are free again");
+        assert_eq!(second.cache.parked.states, 1);
+        session.messages = left;
+        session.chat = ChatKey::default();
+        let back = session.say("where were we?");
+        assert_eq!(back.stats.reused_tokens, first.cache.used, "{memory:?}");
+        assert_eq!(back.stats.reread_reason, None);
+    }
+}
+
+#[test]
+fn other_branches_give_way_where_the_cells_run_out() {
+    let mut session = session(Script {
+        context: 160,
+        ..Script::replying(&[&["a"], &["b"], &["c"], &["d"]])
+    });
+    let text = |letter: &str| letter.repeat(60);
+    session.say(&text("x"));
+    session.messages.clear();
+    session.say(&text("y"));
+    session.messages.clear();
+    let third = session.say(&text("z"));
+    assert_eq!(third.stop, StopReason::Eog);
+    assert!(third.cache.used <= 160);
+    session.messages.clear();
+    session
+        .messages
+        .push(PromptMessage::new(Role::User, text("x")));
+    let id = session.generate();
+    let again = session.finish(id).unwrap();
+    assert_eq!(again.stats.read_tokens, 1, "it was set aside");
 }
 
 #[test]
@@ -268,6 +367,7 @@ fn waiting_in_the_queue_is_a_part_of_the_time_to_first_token_and_of_no_rate() {
     session.engine.send(Command::Generate {
         id,
         request: platen::engine::command::GenerateRequest {
+            chat: ChatKey::default(),
             messages: session.messages.clone(),
             sampling: session.sampling.clone(),
             stop: Vec::new(),
@@ -655,7 +755,10 @@ fn a_failure_in_mid_reply_of_any_kind_leaves_a_working_cache() {
     ];
     for memory in [
         MemoryKind::Attention,
-        MemoryKind::SlidingWindow { window: 8 },
+        MemoryKind::SlidingWindow {
+            window: 8,
+            cells: SwaCache::Full,
+        },
         MemoryKind::Recurrent,
         MemoryKind::Hybrid,
     ] {
@@ -665,7 +768,9 @@ fn a_failure_in_mid_reply_of_any_kind_leaves_a_working_cache() {
                     memory,
                     ..Script::replying(&[&["a", "b", "c"], &["ok"]])
                 };
-                script.failures.insert(2, (error, kept));
+                // Where it can't be cut back, the prompt's last token is read by itself.
+                let call = if memory.can_cut() { 2 } else { 3 };
+                script.failures.insert(call, (error, kept));
                 let mut session = session(script);
                 let reply = session.say("hi");
                 assert_eq!((reply.text.as_str(), reply.stop), ("ab", stop), "{error:?}");

@@ -11,7 +11,7 @@ mod tiny_gguf;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use platen::engine::options::{FlashAttention, KvType};
+use platen::engine::options::{FlashAttention, KvType, SwaCache};
 use platen::engine::token::TokenId;
 use platen::llama::context::{
     Context, ContextError, ContextParams, DecodeError, Logits, SeqId, Truncation,
@@ -59,6 +59,7 @@ fn params() -> ContextParams {
         type_k: KvType::F16,
         type_v: KvType::F16,
         flash_attention: FlashAttention::Auto,
+        swa_cache: SwaCache::Full,
     }
 }
 

@@ -21,7 +21,7 @@ use platen::clock::SystemClock;
 use platen::engine::command::Command;
 use platen::engine::event::{Event, MemoryKind, RereadReason, StopReason, TemplateSource};
 use platen::engine::local::LocalLoader;
-use platen::engine::options::LoadOptions;
+use platen::engine::options::{LoadOptions, SwaCache};
 use platen::engine::sampling::Sampling;
 use platen::engine::token::{PromptMessage, Role, TokenId};
 use recording::{Chunks, RecordingLoader, cold_choices};
@@ -297,7 +297,13 @@ fn kinds_of_memory_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let kinds = [
         (TinyKind::Llama, MemoryKind::Attention),
-        (TinyKind::Gemma3, MemoryKind::SlidingWindow { window: 64 }),
+        (
+            TinyKind::Gemma3,
+            MemoryKind::SlidingWindow {
+                window: 64,
+                cells: SwaCache::Full,
+            },
+        ),
         (TinyKind::Mamba, MemoryKind::Recurrent),
         (TinyKind::Lfm2, MemoryKind::Hybrid),
     ];

@@ -10,7 +10,7 @@ use platen::engine::command::{Command, GenerateRequest, RequestId};
 use platen::engine::event::Event;
 use platen::engine::options::LoadOptions;
 use platen::engine::sampling::Sampling;
-use platen::engine::token::{PromptMessage, Role};
+use platen::engine::token::{ChatKey, PromptMessage, Role};
 use platen::runtime::Program;
 use ratatui::Frame;
 use ratatui::style::Stylize as _;
@@ -36,6 +36,7 @@ impl Screen {
         self.reply.clear();
         self.temperatures.clear();
         let request = GenerateRequest {
+            chat: ChatKey::default(),
             messages: vec![PromptMessage::new(
                 Role::User,
                 std::mem::take(&mut self.draft),

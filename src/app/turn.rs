@@ -5,7 +5,7 @@ use crate::chat::{Author, Message, SamplingChange};
 use crate::engine::command::{Command, GenerateRequest, RequestId};
 use crate::engine::event::{EngineError, PrefillProgress, SampledToken, StopReason};
 use crate::engine::stats::TurnStats;
-use crate::engine::token::{PromptMessage, Role, TokenRun};
+use crate::engine::token::{ChatKey, PromptMessage, Role, TokenRun};
 use crate::keymap::Action;
 
 use super::App;
@@ -64,6 +64,7 @@ impl App {
             .facts()
             .map_or_else(String::new, |facts| facts.vocabulary.clone());
         let request = GenerateRequest {
+            chat: ChatKey(self.chat.slot.0),
             messages: system
                 .chain(messages.map(|message| message.to_prompt(&vocabulary)))
                 .collect(),

@@ -14,7 +14,7 @@ use crate::engine::event::{EngineError, Event, ModelFacts, StopReason};
 use crate::engine::local::LocalLoader;
 use crate::engine::sampling::Sampling;
 use crate::engine::stats::TurnStats;
-use crate::engine::token::{PromptMessage, Role, TokenRun};
+use crate::engine::token::{ChatKey, PromptMessage, Role, TokenRun};
 use crate::engine::{EngineHandle, EngineOutput};
 use crate::text::sanitize::neutral;
 
@@ -119,6 +119,7 @@ impl Headless {
         self.engine.send(Command::Generate {
             id,
             request: GenerateRequest {
+                chat: ChatKey::default(),
                 messages: messages.to_vec(),
                 sampling,
                 stop: config.generation.stop.clone(),

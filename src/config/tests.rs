@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::*;
 use crate::config::file::ConfigFile;
-use crate::engine::options::{FlashAttention, KvType, MemoryCheck};
+use crate::engine::options::{FlashAttention, KvType, MemoryCheck, SwaCache};
 
 fn sources() -> Sources {
     Sources {
@@ -248,6 +248,8 @@ fn every_setting_of_the_table_exists_and_none_is_missing() {
             kv_type_k: KvType::F16,
             kv_type_v: KvType::F16,
             flash_attention: FlashAttention::Auto,
+            swa_cache: SwaCache::Full,
+            cache_ram: Some(0),
             gpu_layers: Some(0),
             memory: MemoryCheck::Check,
         },

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::options::LoadOptions;
 use super::sampling::Sampling;
-use super::token::PromptMessage;
+use super::token::{ChatKey, PromptMessage};
 use crate::clock::Timestamp;
 
 /// Names one request. Ids grow; cancelling "through id N" cancels every request up to N and none after.
@@ -58,6 +58,9 @@ pub enum Command {
 /// A conversation to answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GenerateRequest {
+    /// The chat that it belongs to.
+    #[serde(default)]
+    pub chat: ChatKey,
     /// The conversation, oldest first; the last message is the one to answer.
     pub messages: Vec<PromptMessage>,
     /// How tokens are chosen.

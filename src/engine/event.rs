@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::command::RequestId;
-use super::options::{FlashAttention, KvType};
+use super::options::{FlashAttention, KvType, SwaCache};
 use super::sampling::{Sampling, SamplingPatch};
 use super::stats::TurnStats;
 use super::token::{Role, TokenId, TokenRun};
@@ -143,10 +143,13 @@ pub struct Alternative {
 /// How far the prompt is read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PrefillProgress {
-    /// Tokens of the whole prompt: reused + to read.
+    /// Tokens of the whole prompt: reused + read ahead + to read.
     pub prompt_tokens: u32,
     /// Tokens found in the cache.
     pub reused_tokens: u32,
+    /// Tokens that were read while the prompt was still being typed.
+    #[serde(default)]
+    pub read_ahead_tokens: u32,
     /// Tokens read so far.
     pub read_tokens: u32,
     /// Tokens read plus tokens to read.
@@ -236,15 +239,38 @@ impl EngineError {
 pub enum MemoryKind {
     /// Keys and values of every token.
     Attention,
-    /// Some layers keep only the last `window` tokens' (held at full size here, so that it can be cut back).
+    /// Some layers see only the last `window` tokens.
     SlidingWindow {
         /// The window, in tokens.
         window: u32,
+        /// How many cells those layers have.
+        #[serde(default)]
+        cells: SwaCache,
     },
     /// One state for the whole sequence.
     Recurrent,
     /// Both.
     Hybrid,
+}
+
+impl MemoryKind {
+    /// Whether its end can be cut off anywhere.
+    #[must_use]
+    pub fn can_cut(self) -> bool {
+        match self {
+            MemoryKind::Attention
+            | MemoryKind::SlidingWindow {
+                cells: SwaCache::Full,
+                ..
+            } => true,
+            MemoryKind::SlidingWindow {
+                cells: SwaCache::Small,
+                ..
+            }
+            | MemoryKind::Recurrent
+            | MemoryKind::Hybrid => false,
+        }
+    }
 }
 
 /// Where the chat template came from.
@@ -328,8 +354,28 @@ pub struct CacheSnapshot {
     pub bytes: u64,
     /// Bytes in all.
     pub capacity_bytes: u64,
-    /// The cells in order, by whose message they hold.
+    /// The cells of the chat on screen in order, by whose message they hold.
     pub spans: Vec<CacheSpan>,
+    /// Cells that only other branches and chats use.
+    #[serde(default)]
+    pub branches: u32,
+    /// States of other branches and chats set aside in memory.
+    #[serde(default)]
+    pub parked: Kept,
+    /// States to go back to, where the memory can't be cut back.
+    #[serde(default)]
+    pub checkpoints: Kept,
+}
+
+/// States kept beside the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Kept {
+    /// How many.
+    pub states: u32,
+    /// Tokens they hold, or the last one's place for checkpoints.
+    pub tokens: u64,
+    /// Bytes they take.
+    pub bytes: u64,
 }
 
 /// A run of cells that belong to one message (its template glue included).

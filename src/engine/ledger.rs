@@ -82,6 +82,12 @@ impl Ledger {
         &self.held.tokens
     }
 
+    /// What the cache holds, with whose it is.
+    #[must_use]
+    pub fn held(&self) -> &OwnedTokens {
+        &self.held
+    }
+
     /// Compares a prompt with what is held. `changed` names the first generated message that the template rendered
     /// differently from what was generated.
     #[must_use]

@@ -10,11 +10,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::event::{EngineError, ModelFacts};
-use super::inference::{DecodeError, Inference, Interrupt, Loaded, Loader, Logits, Truncation};
-use super::options::{DEFAULT_CONTEXT, LoadOptions, MemoryCheck};
+use super::inference::{
+    DecodeError, Inference, Interrupt, Loaded, Loader, Logits, Seq, StateError, StatePart,
+    Truncation,
+};
+use super::options::{DEFAULT_CONTEXT, DEFAULT_RAM_MIB, LoadOptions, MemoryCheck, SwaCache};
 use super::prompt::{ChatTemplate, ModelIdentity, PromptBuilder, Vocabulary};
 use super::token::TokenId;
-use crate::llama::context::{Context, ContextError, ContextParams};
+use crate::llama::context::{Context, ContextError, ContextParams, SeqId};
 use crate::llama::model::{Model, ModelError, ModelParams};
 use crate::models::estimate::KvLayout;
 use crate::models::gguf::GgufFile;
@@ -26,6 +29,8 @@ use vocabulary::LocalVocabulary;
 
 /// Most tokens handed to one decode call, where nothing else is asked for.
 const DEFAULT_BATCH: u32 = 512;
+/// Branches and chats that lie side by side in a cache, where they can share what they have in common.
+const SEQUENCES: u32 = 16;
 /// The smallest context taken, in tokens.
 const SMALLEST_CONTEXT: u32 = 16;
 
@@ -55,7 +60,7 @@ impl Loader for LocalLoader {
             ));
         }
         let layout = KvLayout::of(file).ok();
-        let context_params = context_params(file, options)?;
+        let mut context_params = context_params(file, options)?;
         let mut notices = Vec::new();
         if let Some(layout) = &layout {
             notices.extend(check_memory(
@@ -70,6 +75,7 @@ impl Loader for LocalLoader {
         };
         let model =
             Model::load(path, params, interrupt, report).map_err(|error| model_error(&error))?;
+        context_params.sequences = sequences(&model, &context_params);
         let context = Context::new(Arc::clone(&model), context_params, Arc::clone(interrupt))
             .map_err(|error| context_error(&error))?;
         let vocabulary = LocalVocabulary::of(model);
@@ -97,8 +103,37 @@ impl Loader for LocalLoader {
             facts,
         });
         notices.extend(chosen.notices);
-        Ok(Loaded { model, notices })
+        Ok(Loaded {
+            model,
+            notices,
+            spare_ram: spare_ram(options.cache_ram),
+        })
     }
+}
+
+/// Sequences cost nothing where they share one cache. A recurrent state takes as much again for each, and so does the
+/// window of a small cache.
+fn sequences(model: &Model, params: &ContextParams) -> u32 {
+    let each_costs =
+        model.is_recurrent() || model.is_hybrid() || params.swa_cache == SwaCache::Small;
+    if each_costs {
+        1
+    } else {
+        SEQUENCES.min(params.batch)
+    }
+}
+
+/// What states set aside may take: what is asked for, else at most a quarter of what is free.
+fn spare_ram(asked: Option<u32>) -> usize {
+    let mib = |count: u32| u64::from(count) << 20;
+    let bytes = asked.map_or_else(
+        || {
+            let quarter = System::here().free().map_or(u64::MAX, |free| free / 4);
+            mib(DEFAULT_RAM_MIB).min(quarter)
+        },
+        mib,
+    );
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 fn model_error(error: &ModelError) -> EngineError {
@@ -172,6 +207,7 @@ fn context_params(file: &GgufFile, options: &LoadOptions) -> Result<ContextParam
         type_k: options.kv_type_k,
         type_v: options.kv_type_v,
         flash_attention: options.flash_attention,
+        swa_cache: options.swa_cache,
     })
 }
 
@@ -182,6 +218,12 @@ struct LocalModel {
     vocabulary: LocalVocabulary,
     prompts: PromptBuilder,
     facts: ModelFacts,
+}
+
+impl LocalModel {
+    fn id(&self, seq: Seq) -> Option<SeqId> {
+        self.context.sequence(seq.0)
+    }
 }
 
 impl Inference for LocalModel {
@@ -197,31 +239,64 @@ impl Inference for LocalModel {
         &self.prompts
     }
 
-    fn len(&self) -> usize {
-        self.context.len(self.context.first_sequence()) as usize
+    fn sequences(&self) -> u32 {
+        self.context.params().sequences
+    }
+
+    fn len(&self, seq: Seq) -> usize {
+        self.id(seq).map_or(0, |id| self.context.len(id) as usize)
     }
 
     fn decode(
         &mut self,
+        seq: Seq,
         tokens: &[TokenId],
         start: usize,
         logits: Logits,
     ) -> Result<(), DecodeError> {
         let start = u32::try_from(start).map_err(|_| DecodeError::Full)?;
-        self.context
-            .decode(self.context.first_sequence(), tokens, start, logits)
+        let id = self
+            .id(seq)
+            .ok_or(DecodeError::Invalid("no such sequence"))?;
+        self.context.decode(id, tokens, start, logits)
     }
 
     fn logits(&self) -> Option<&[f32]> {
         self.context.logits()
     }
 
-    fn truncate(&mut self, len: usize) -> Truncation {
+    fn truncate(&mut self, seq: Seq, len: usize) -> Truncation {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
-        self.context.truncate(self.context.first_sequence(), len)
+        match self.id(seq) {
+            Some(id) => self.context.truncate(id, len),
+            None => Truncation::Impossible,
+        }
+    }
+
+    fn share(&mut self, from: Seq, to: Seq, len: usize) -> bool {
+        match (self.id(from), self.id(to), u32::try_from(len)) {
+            (Some(from), Some(to), Ok(len)) => self.context.share(from, to, len),
+            _ => false,
+        }
+    }
+
+    fn forget(&mut self, seq: Seq) {
+        if let Some(id) = self.id(seq) {
+            self.context.forget(id);
+        }
     }
 
     fn clear(&mut self) {
         self.context.clear();
+    }
+
+    fn save(&mut self, seq: Seq, part: StatePart) -> Result<Vec<u8>, StateError> {
+        let id = self.id(seq).ok_or(StateError::Sequence)?;
+        self.context.save_state(id, part)
+    }
+
+    fn restore(&mut self, seq: Seq, part: StatePart, bytes: &[u8]) -> Result<(), StateError> {
+        let id = self.id(seq).ok_or(StateError::Sequence)?;
+        self.context.restore_state(id, part, bytes)
     }
 }

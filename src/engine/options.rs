@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The context size taken where none is asked for, in tokens (less where the model was trained on less).
 pub const DEFAULT_CONTEXT: u32 = 8192;
 
+/// Memory for states set aside where nothing else is asked for, in MiB.
+pub const DEFAULT_RAM_MIB: u32 = 1024;
+
 /// The element type of the K or the V cache. Only types that decode correctly on every backend are here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -95,6 +98,42 @@ impl FromStr for FlashAttention {
     }
 }
 
+/// How many cells the layers of a sliding window get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SwaCache {
+    /// As many as the others, so that what was said can be taken back at any place.
+    #[default]
+    Full,
+    /// The window and one ubatch: less memory, and checkpoints where something is taken back.
+    Small,
+}
+
+impl SwaCache {
+    /// The name used on the command line, in the configuration and on screen.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            SwaCache::Full => "full",
+            SwaCache::Small => "small",
+        }
+    }
+}
+
+impl FromStr for SwaCache {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "full" => Ok(SwaCache::Full),
+            "small" => Ok(SwaCache::Small),
+            other => Err(format!(
+                "'{other}' is no size of the window's cache; use full or small"
+            )),
+        }
+    }
+}
+
 /// What happens where a model and its context need more memory than is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -127,6 +166,10 @@ pub struct LoadOptions {
     pub kv_type_v: KvType,
     /// Flash attention.
     pub flash_attention: FlashAttention,
+    /// Cells of the layers with a sliding window.
+    pub swa_cache: SwaCache,
+    /// Memory for states set aside, in MiB; `None`: at most [`DEFAULT_RAM_MIB`] and a quarter of what is free.
+    pub cache_ram: Option<u32>,
     /// Layers kept on the GPU; `None`: as many as fit.
     pub gpu_layers: Option<u32>,
     /// What happens where that needs more memory than is free.

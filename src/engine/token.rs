@@ -7,6 +7,13 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct TokenId(pub i32);
 
+/// Names a chat among those of one run. Prompts of one chat are taken as turns and branches of one conversation.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct ChatKey(pub u64);
+
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -3,17 +3,17 @@
 
 mod figures;
 
+use super::cache::Start;
 use super::command::{GenerateRequest, RequestId};
 use super::event::{
-    Alternative, EngineError, Event, Phase, PrefillProgress, Reread, RereadReason, SampledToken,
-    StopReason,
+    Alternative, EngineError, Event, Phase, PrefillProgress, Reread, SampledToken, StopReason,
 };
-use super::inference::{DecodeError, Logits, Truncation};
+use super::inference::{DecodeError, Logits};
 use super::ledger::{OwnedTokens, Owner};
 use super::prompt::{Prompt, Vocabulary};
 use super::stream::{Pushed, ReplyStream};
 use super::timer::{Sampled, TurnTimer};
-use super::token::{TokenId, TokenRun};
+use super::token::{ChatKey, TokenId, TokenRun};
 use super::worker::{Session, Worker};
 use crate::llama::sampler::{Choice, Sampler};
 use crate::text::grouped;
@@ -68,7 +68,7 @@ impl Turn<'_> {
         let mut sampler = Sampler::new(vocab, &request.sampling, seed)
             .map_err(|error| EngineError::new(error.to_string(), "Change it with /set."))?;
         self.worker.phase(Phase::Templating);
-        let prompt = self.session.prompt(&request.messages)?;
+        let prompt = self.session.prompt(request.chat, &request.messages)?;
         for notice in &prompt.notices {
             if self.session.is_news(notice) {
                 self.worker.emit(Event::Notice {
@@ -84,7 +84,7 @@ impl Turn<'_> {
         }
         let stops: Vec<String> = request.stop.iter().chain(&prompt.stop).cloned().collect();
         let mut stream = ReplyStream::new(&stops, prompt.opens_thinking);
-        let stop = match self.read(&owned, prompt.changed)? {
+        let stop = match self.read(&owned, prompt.changed, request.chat)? {
             Some(stop) => stop,
             None => self.reply(&mut sampler, &mut stream, request.max_tokens)?,
         };
@@ -123,25 +123,19 @@ impl Turn<'_> {
         &mut self,
         prompt: &OwnedTokens,
         changed: Option<usize>,
+        chat: ChatKey,
     ) -> Result<Option<StopReason>, EngineError> {
-        let mut plan = self.session.ledger.plan(prompt, changed);
-        if plan.keep < self.session.ledger.len() {
-            match self.session.model.truncate(plan.keep) {
-                Truncation::Done => self.session.ledger.truncate(plan.keep),
-                Truncation::Impossible => {
-                    self.session.lose(RereadReason::CannotRollBack);
-                    plan.keep = 0;
-                    plan.reason = Some(RereadReason::CannotRollBack);
-                }
-            }
-        }
-        self.session.ledger.keep(&prompt.owners[..plan.keep]);
+        let Session { model, cache, .. } = &mut self.session;
+        let Start { plan, read_ahead } = cache.prepare(model.as_mut(), prompt, changed, chat);
+        cache.leave_others(model.as_mut());
+        cache.checkpoint(model.as_mut());
         let total = prompt.tokens.len();
         let tokens = count(plan.read_again(prompt));
-        let reread = plan.reason.map(|reason| Reread { tokens, reason });
+        let reread = plan.reason.clone().map(|reason| Reread { tokens, reason });
         self.prefill = PrefillProgress {
             prompt_tokens: count(total),
-            reused_tokens: count(plan.keep),
+            reused_tokens: count(plan.keep - read_ahead),
+            read_ahead_tokens: count(read_ahead),
             read_tokens: 0,
             to_read_tokens: count(total - plan.keep),
             elapsed: std::time::Duration::ZERO,
@@ -156,7 +150,7 @@ impl Turn<'_> {
             if self.worker.interrupt.is_cancelled() {
                 return Ok(Some(StopReason::Cancelled));
             }
-            let end = (start + self.chunk_len()).min(total);
+            let end = self.chunk_end(start, total);
             let logits = if end == total {
                 Logits::Last
             } else {
@@ -168,18 +162,34 @@ impl Turn<'_> {
                 &prompt.owners[start..end],
                 logits,
             );
-            let read = self.session.ledger.len().saturating_sub(start);
+            let read = self.session.cache.len().saturating_sub(start);
             self.timer.prefill_read(count(read), self.worker.now());
             if let Some(stop) = outcome? {
                 return Ok(Some(stop));
             }
             start = end;
+            if start < total {
+                let Session { model, cache, .. } = &mut self.session;
+                cache.checkpoint(model.as_mut());
+            }
             self.report_prefill();
         }
         let (tokens, seconds) = &mut self.session.prefill_so_far;
         *tokens += u64::from(self.timer.read_tokens());
         *seconds += self.timer.prefill().as_secs_f64();
         Ok(None)
+    }
+
+    /// Where the next prefill call ends. A memory that can't be cut back has a checkpoint before the prompt's last
+    /// token, so that a reply can be made anew by reading that one alone.
+    fn chunk_end(&self, start: usize, total: usize) -> usize {
+        let end = (start + self.chunk_len()).min(total);
+        let can_cut = self.session.model.facts().memory.can_cut();
+        if end == total && !can_cut && start + 1 < total {
+            total - 1
+        } else {
+            end
+        }
     }
 
     /// How many tokens the next prefill call takes: about two seconds' work, so that progress is seen and a cancel is
@@ -204,11 +214,10 @@ impl Turn<'_> {
         owners: &[Owner],
         logits: Logits,
     ) -> Result<Option<StopReason>, EngineError> {
-        let start = self.session.ledger.len();
-        let outcome = self.session.model.decode(tokens, start, logits);
-        self.session.ledger.append(tokens, owners);
-        let Err(error) = outcome else { return Ok(None) };
-        self.session.resync(start, error);
+        let Session { model, cache, .. } = &mut self.session;
+        let Err(error) = cache.decode(model.as_mut(), tokens, owners, logits) else {
+            return Ok(None);
+        };
         match error {
             DecodeError::Cancelled => Ok(Some(StopReason::Cancelled)),
             DecodeError::Full => Ok(Some(StopReason::Context)),
@@ -230,7 +239,7 @@ impl Turn<'_> {
         self.prefill.read_tokens = self.timer.read_tokens();
         self.prefill.elapsed = self.timer.prefill_elapsed(now);
         let rate = self.timer.prefill_rate();
-        let used = count(self.session.ledger.len());
+        let used = count(self.session.cache.used());
         self.worker.gauge(|gauges| {
             gauges.prefill_tok_s = rate;
             gauges.cache_used = used;
@@ -288,7 +297,7 @@ impl Turn<'_> {
             if self.timer.generated() >= max_tokens {
                 return Ok(StopReason::MaxTokens);
             }
-            if self.session.ledger.len() >= self.session.model.facts().context as usize {
+            if self.session.cache.len() >= self.session.model.facts().context as usize {
                 return Ok(StopReason::Context);
             }
             let owner = Owner {
@@ -300,7 +309,7 @@ impl Turn<'_> {
             }
             let (rate, used) = (
                 self.timer.live_decode_rate(),
-                count(self.session.ledger.len()),
+                count(self.session.cache.used()),
             );
             self.worker.gauge(|gauges| {
                 gauges.decode_tok_s = rate;
@@ -363,11 +372,8 @@ impl Turn<'_> {
     fn drop_stop_text(&mut self) {
         let reply_start = self.prefill.prompt_tokens as usize;
         let wanted = reply_start + self.run.ids.len();
-        if self.session.ledger.len() > wanted
-            && self.session.model.truncate(wanted) == Truncation::Done
-        {
-            self.session.ledger.truncate(wanted);
-        }
+        let Session { model, cache, .. } = &mut self.session;
+        cache.truncate(model.as_mut(), wanted);
     }
 }
 

@@ -1,20 +1,20 @@
 //! The engine thread's loop: commands in, events out, one model at a time.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use tokio::sync::{mpsc, watch};
 
+use super::cache::Cache;
 use super::command::{Command, GenerateRequest, RequestId};
-use super::event::{CacheSnapshot, EngineError, Event, Gauges, Phase, PromptToken, RereadReason};
-use super::inference::{DecodeError, Inference, Interrupt, Loader};
-use super::ledger::Ledger;
+use super::event::{CacheSnapshot, EngineError, Event, Gauges, Phase, PromptToken};
+use super::inference::{Inference, Interrupt, Loader};
 use super::options::LoadOptions;
 use super::prompt::{Prompt, RenderOptions};
 use super::sampling::Sampling;
-use super::token::PromptMessage;
+use super::token::{ChatKey, PromptMessage};
 use crate::clock::{Clock, Timestamp};
 
 /// The worker's ends of its channels.
@@ -38,12 +38,12 @@ pub(super) struct Worker {
 /// A loaded model with what it remembers.
 pub(super) struct Session {
     pub model: Box<dyn Inference>,
-    pub ledger: Ledger,
+    pub cache: Cache,
     /// Tokens read and the time it took, in seconds, since the model was loaded.
     pub prefill_so_far: (u64, f64),
     pub load_ms: f64,
-    /// The date that templates may name: that of the chat's first prompt, since a new date is a new prompt.
-    chat_time: jiff::civil::DateTime,
+    /// The date that templates may name: that of a chat's first prompt, since a new date is a new prompt.
+    chat_times: HashMap<ChatKey, jiff::civil::DateTime>,
     /// Notices already given; each is given once.
     announced: HashSet<String>,
 }
@@ -177,11 +177,11 @@ impl Worker {
         };
         let load = self.now().since(began);
         let session = Session {
+            cache: Cache::new(loaded.model.sequences(), loaded.spare_ram),
             model: loaded.model,
-            ledger: Ledger::default(),
             prefill_so_far: (0, 0.0),
             load_ms: super::timer::millis(load),
-            chat_time: jiff::ZonedDateTime::now().datetime(),
+            chat_times: HashMap::new(),
             announced: HashSet::new(),
         };
         self.emit(Event::Ready {
@@ -202,9 +202,8 @@ impl Worker {
         let Some(session) = &mut self.session else {
             return;
         };
-        session.model.clear();
-        session.ledger.clear();
-        session.chat_time = jiff::ZonedDateTime::now().datetime();
+        session.cache.clear(session.model.as_mut());
+        session.chat_times.clear();
         let cache = session.snapshot();
         self.gauge(|gauges| gauges.cache_used = 0);
         self.emit(Event::Cache { cache });
@@ -215,13 +214,13 @@ impl Worker {
     }
 
     fn tokenize(&mut self, id: RequestId, messages: &[PromptMessage]) {
-        let Some(session) = &self.session else {
+        let Some(session) = &mut self.session else {
             return self.emit(Event::Failed {
                 id,
                 error: Worker::no_model(),
             });
         };
-        let event = match session.prompt(messages) {
+        let event = match session.prompt(ChatKey::default(), messages) {
             Ok(prompt) => {
                 let vocabulary = session.model.vocabulary();
                 let tokens = prompt.tokens.iter().map(|token| PromptToken {
@@ -261,8 +260,13 @@ impl Worker {
 
 impl Session {
     /// Renders and tokenises a conversation.
-    pub(super) fn prompt(&self, messages: &[PromptMessage]) -> Result<Prompt, EngineError> {
-        let options = RenderOptions::at(self.chat_time);
+    pub(super) fn prompt(
+        &mut self,
+        chat: ChatKey,
+        messages: &[PromptMessage],
+    ) -> Result<Prompt, EngineError> {
+        let now = || jiff::ZonedDateTime::now().datetime();
+        let options = RenderOptions::at(*self.chat_times.entry(chat).or_insert_with(now));
         self.model
             .prompts()
             .build(messages, self.model.vocabulary(), &options)
@@ -276,49 +280,11 @@ impl Session {
 
     /// What the cache holds.
     pub(super) fn snapshot(&self) -> CacheSnapshot {
-        let facts = self.model.facts();
-        let used = u32::try_from(self.ledger.len()).unwrap_or(u32::MAX);
-        CacheSnapshot {
-            used,
-            size: facts.context,
-            bytes: u64::from(used) * facts.kv_bytes_per_token
-                + if used > 0 { facts.state_bytes } else { 0 },
-            capacity_bytes: facts.kv_capacity_bytes,
-            spans: self.ledger.spans(),
-        }
+        self.cache.snapshot(self.model.facts())
     }
 
     /// Whether a notice was not given yet; from now on it was.
     pub(super) fn is_news(&mut self, notice: &str) -> bool {
         self.announced.insert(notice.to_owned())
-    }
-
-    /// Brings the ledger in step with the context after a decode of what stands behind `start` failed; where the
-    /// context can't be trusted, empties both.
-    pub(super) fn resync(&mut self, start: usize, error: DecodeError) {
-        let held = self.model.len();
-        let untouched = match error {
-            DecodeError::Full | DecodeError::Invalid(_) => held == start,
-            DecodeError::Cancelled | DecodeError::Failed(_) => false,
-        };
-        if untouched || (self.can_roll_back() && held <= self.ledger.len()) {
-            self.ledger.truncate(held);
-        } else {
-            self.lose(RereadReason::DecodeFailed);
-        }
-    }
-
-    /// Empties the context and the ledger because they could not serve.
-    pub(super) fn lose(&mut self, reason: RereadReason) {
-        self.model.clear();
-        self.ledger.lose(reason);
-    }
-
-    fn can_roll_back(&self) -> bool {
-        use super::event::MemoryKind;
-        match self.model.facts().memory {
-            MemoryKind::Attention | MemoryKind::SlidingWindow { .. } => true,
-            MemoryKind::Recurrent | MemoryKind::Hybrid => false,
-        }
     }
 }

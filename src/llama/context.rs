@@ -13,7 +13,7 @@ use llama_cpp_sys_2 as sys;
 use super::interrupt::Interrupt;
 use super::log;
 use super::model::{Model, last_problem};
-use crate::engine::options::FlashAttention;
+use crate::engine::options::{FlashAttention, SwaCache};
 use crate::engine::token::TokenId;
 use batch::Batch;
 pub use params::{ContextError, ContextParams, LARGEST_CONTEXT, MOST_THREADS};
@@ -108,7 +108,7 @@ impl Context {
             FlashAttention::On => sys::LLAMA_FLASH_ATTN_TYPE_ENABLED,
             FlashAttention::Off => sys::LLAMA_FLASH_ATTN_TYPE_DISABLED,
         };
-        raw_params.swa_full = true;
+        raw_params.swa_full = params.swa_cache == SwaCache::Full;
         raw_params.kv_unified = true;
         raw_params.abort_callback = Some(on_abort_poll);
         raw_params.abort_callback_data = Arc::as_ptr(&interrupt).cast_mut().cast();
@@ -298,6 +298,34 @@ impl Context {
         let len = self.len(seq).cast_signed();
         // SAFETY: the memory lives as long as the context, and the sequence is in range.
         unsafe { sys::llama_memory_seq_rm(self.memory(), seq.0, len, -1) }
+    }
+
+    /// Lets the empty sequence `to` begin with the first `len` tokens of `from`, in the same cells. Tells whether it does
+    /// now; a memory with one state for everything shares nothing.
+    pub fn share(&mut self, from: SeqId, to: SeqId, len: u32) -> bool {
+        let (Some(from), Some(to)) = (self.check_sequence(from), self.check_sequence(to)) else {
+            return false;
+        };
+        let has_state = self.model.is_recurrent() || self.model.is_hybrid();
+        if has_state || from == to || len > self.len(from) || self.len(to) > 0 {
+            return false;
+        }
+        // SAFETY: the memory lives as long as the context, both sequences are in range, and the cache is one stream
+        // for all of them, where any part may be copied.
+        unsafe {
+            sys::llama_memory_seq_cp(self.memory(), from.0, to.0, 0, len.cast_signed());
+        }
+        self.len(to) == len
+    }
+
+    /// Empties a sequence; where the memory can't, empties everything.
+    pub fn forget(&mut self, seq: SeqId) {
+        let Some(seq) = self.check_sequence(seq) else {
+            return;
+        };
+        if self.clear_sequence(seq) == Truncation::Impossible {
+            self.clear();
+        }
     }
 
     fn clear_sequence(&mut self, seq: SeqId) -> Truncation {

@@ -74,8 +74,7 @@ impl Context {
     /// them with a checksum first, since llama.cpp takes a flipped payload as it comes.
     ///
     /// # Errors
-    /// Bytes that are cut off or of another model's shape; the sequence is empty then (for
-    /// [`StatePart::Partial`], the context too).
+    /// Bytes that are cut off or of another model's shape; the sequence is empty then.
     pub fn restore_state(
         &mut self,
         seq: SeqId,
@@ -100,7 +99,7 @@ impl Context {
         {
             return Ok(());
         }
-        self.clear();
+        self.forget(seq);
         Err(StateError::Mismatch)
     }
 

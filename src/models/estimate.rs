@@ -7,7 +7,7 @@
 
 mod layout;
 
-use crate::engine::options::KvType;
+use crate::engine::options::{KvType, SwaCache};
 
 use super::gguf::GgufFile;
 
@@ -53,6 +53,17 @@ pub enum WindowCache {
         /// Tokens computed at once.
         ubatch: u32,
     },
+}
+
+impl WindowCache {
+    /// What a context with this option has.
+    #[must_use]
+    pub fn of(cache: SwaCache, ubatch: u32) -> WindowCache {
+        match cache {
+            SwaCache::Full => WindowCache::Full,
+            SwaCache::Small => WindowCache::Small { ubatch },
+        }
+    }
 }
 
 /// What the memory of a model looks like.

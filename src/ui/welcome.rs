@@ -82,7 +82,7 @@ fn loading(app: &App, load: &Load, width: usize) -> Vec<Line<'static>> {
 fn model(app: &App, facts: &ModelFacts, width: usize) -> Vec<Line<'static>> {
     let memory = match facts.memory {
         MemoryKind::Attention => format!("{} a token", format::bytes(facts.kv_bytes_per_token)),
-        MemoryKind::SlidingWindow { window } => {
+        MemoryKind::SlidingWindow { window, .. } => {
             format!("sliding window of {}", format::count(window))
         }
         MemoryKind::Recurrent => "one state, no cells".to_owned(),

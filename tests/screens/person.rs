@@ -213,6 +213,7 @@ impl Person {
         let progress = PrefillProgress {
             prompt_tokens: 1_147 + to_read,
             reused_tokens: 1_147,
+            read_ahead_tokens: 0,
             read_tokens: read,
             to_read_tokens: to_read,
             elapsed: Duration::from_millis(millis),
@@ -354,6 +355,7 @@ pub fn cache(used: u32, spans: &[(Option<Role>, u32)]) -> Event {
             bytes,
             capacity_bytes,
             spans,
+            ..CacheSnapshot::default()
         },
     }
 }

@@ -109,6 +109,7 @@ fn a_prompt_that_is_read_again_says_why() {
         let progress = platen::engine::event::PrefillProgress {
             prompt_tokens: 900,
             reused_tokens: 588,
+            read_ahead_tokens: 0,
             read_tokens: 312,
             to_read_tokens: 312,
             elapsed: std::time::Duration::from_secs(1),

@@ -1,6 +1,6 @@
 //! A model that says what the test tells it, takes as long as the test says, and fails when the test wants.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +8,8 @@ use std::time::Duration;
 use platen::clock::FakeClock;
 use platen::engine::event::{EngineError, MemoryKind, ModelFacts, TemplateSource};
 use platen::engine::inference::{
-    DecodeError, Inference, Interrupt, Loaded, Loader, Logits, Truncation,
+    DecodeError, Inference, Interrupt, Loaded, Loader, Logits, Seq, StateError, StatePart,
+    Truncation,
 };
 use platen::engine::options::{FlashAttention, KvType, LoadOptions};
 use platen::engine::prompt::{
@@ -41,6 +42,8 @@ pub struct Script {
     pub context: u32,
     pub batch: u32,
     pub memory: MemoryKind,
+    pub sequences: u32,
+    pub spare_ram: usize,
     pub clock: FakeClock,
     pub prefill_each: Duration,
     pub decode_each: Duration,
@@ -60,6 +63,8 @@ impl Default for Script {
             context: 4096,
             batch: 512,
             memory: MemoryKind::Attention,
+            sequences: 4,
+            spare_ram: 1 << 20,
             clock: FakeClock::default(),
             prefill_each: Duration::from_millis(1),
             decode_each: Duration::from_millis(10),
@@ -104,6 +109,7 @@ impl Loader for ScriptedLoader {
         Ok(Loaded {
             model: Box::new(model),
             notices: Vec::new(),
+            spare_ram: self.0.spare_ram,
         })
     }
 }
@@ -114,7 +120,9 @@ struct Scripted {
     facts: ModelFacts,
     vocabulary: ScriptVocabulary,
     prompts: PromptBuilder,
-    held: Vec<TokenId>,
+    /// The tokens of each sequence, each with its cell.
+    held: Vec<Vec<(TokenId, usize)>>,
+    cells: usize,
     logits: Option<Vec<f32>>,
     reply: VecDeque<Vec<u8>>,
     call: usize,
@@ -158,12 +166,28 @@ impl Scripted {
             prompts: PromptBuilder::new(chosen.template, &vocabulary),
             vocabulary,
             interrupt,
-            held: Vec::new(),
+            held: vec![Vec::new(); script.sequences as usize],
+            cells: 0,
             logits: None,
             reply: VecDeque::new(),
             call: 0,
             script,
         }
+    }
+
+    fn line(&self, seq: Seq) -> &Vec<(TokenId, usize)> {
+        &self.held[seq.0 as usize]
+    }
+
+    fn line_mut(&mut self, seq: Seq) -> &mut Vec<(TokenId, usize)> {
+        &mut self.held[seq.0 as usize]
+    }
+
+    fn append(&mut self, seq: Seq, tokens: &[TokenId]) {
+        let first = self.cells;
+        self.cells += tokens.len();
+        self.line_mut(seq)
+            .extend(tokens.iter().copied().zip(first..));
     }
 
     fn next_logits(&mut self, tokens: &[TokenId]) -> Vec<f32> {
@@ -194,12 +218,17 @@ impl Inference for Scripted {
         &self.prompts
     }
 
-    fn len(&self) -> usize {
-        self.held.len()
+    fn sequences(&self) -> u32 {
+        self.script.sequences
+    }
+
+    fn len(&self, seq: Seq) -> usize {
+        self.line(seq).len()
     }
 
     fn decode(
         &mut self,
+        seq: Seq,
         tokens: &[TokenId],
         start: usize,
         logits: Logits,
@@ -209,7 +238,7 @@ impl Inference for Scripted {
         (self.script.before_decode)(call);
         assert_eq!(
             start,
-            self.held.len(),
+            self.len(seq),
             "the engine's ledger and the context disagree"
         );
         assert!(
@@ -220,14 +249,15 @@ impl Inference for Scripted {
         self.script.calls.lock().unwrap().push(tokens.to_vec());
         self.logits = None;
         if let Some((error, kept)) = self.script.failures.get(&call) {
-            self.held
-                .extend_from_slice(&tokens[..tokens.len().min(*kept)]);
-            return Err(*error);
+            let (error, kept) = (*error, tokens.len().min(*kept));
+            self.append(seq, &tokens[..kept]);
+            return Err(error);
         }
         if self.interrupt.is_cancelled() {
             return Err(DecodeError::Cancelled);
         }
-        if start + tokens.len() > self.script.context as usize {
+        let cells: HashSet<usize> = self.held.iter().flatten().map(|(_, cell)| *cell).collect();
+        if cells.len() + tokens.len() > self.script.context as usize {
             return Err(DecodeError::Full);
         }
         let each = if tokens.len() == 1 {
@@ -238,7 +268,7 @@ impl Inference for Scripted {
         self.script
             .clock
             .advance(each * u32::try_from(tokens.len()).unwrap());
-        self.held.extend_from_slice(tokens);
+        self.append(seq, tokens);
         self.logits = (logits == Logits::Last).then(|| self.next_logits(tokens));
         Ok(())
     }
@@ -247,22 +277,62 @@ impl Inference for Scripted {
         self.logits.as_deref()
     }
 
-    fn truncate(&mut self, len: usize) -> Truncation {
-        if len >= self.held.len() {
+    fn truncate(&mut self, seq: Seq, len: usize) -> Truncation {
+        if len >= self.len(seq) {
             return Truncation::Done;
         }
-        match self.script.memory {
-            MemoryKind::Attention | MemoryKind::SlidingWindow { .. } => {
-                self.held.truncate(len);
-                Truncation::Done
-            }
-            MemoryKind::Recurrent | MemoryKind::Hybrid => Truncation::Impossible,
+        if self.script.memory.can_cut() {
+            self.line_mut(seq).truncate(len);
+            Truncation::Done
+        } else {
+            Truncation::Impossible
         }
     }
 
+    fn share(&mut self, from: Seq, to: Seq, len: usize) -> bool {
+        assert!(
+            self.line(to).is_empty(),
+            "only an empty sequence takes over"
+        );
+        if !self.script.memory.can_cut() {
+            return false;
+        }
+        *self.line_mut(to) = self.line(from)[..len].to_vec();
+        true
+    }
+
+    fn forget(&mut self, seq: Seq) {
+        self.line_mut(seq).clear();
+    }
+
     fn clear(&mut self) {
-        self.held.clear();
+        self.held.iter_mut().for_each(Vec::clear);
         self.logits = None;
+    }
+
+    fn save(&mut self, seq: Seq, part: StatePart) -> Result<Vec<u8>, StateError> {
+        if self.line(seq).is_empty() {
+            return Err(StateError::Write);
+        }
+        let mut bytes = vec![u8::from(part == StatePart::Whole)];
+        for (token, _) in self.line(seq) {
+            bytes.extend(token.0.to_le_bytes());
+        }
+        Ok(bytes)
+    }
+
+    fn restore(&mut self, seq: Seq, part: StatePart, bytes: &[u8]) -> Result<(), StateError> {
+        self.logits = None;
+        self.line_mut(seq).clear();
+        if bytes.first() != Some(&u8::from(part == StatePart::Whole)) {
+            return Err(StateError::Mismatch);
+        }
+        let tokens: Vec<TokenId> = bytes[1..]
+            .chunks(4)
+            .map(|id| TokenId(i32::from_le_bytes(id.try_into().unwrap())))
+            .collect();
+        self.append(seq, &tokens);
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use platen::engine::inference::Loader;
 use platen::engine::options::LoadOptions;
 use platen::engine::sampling::Sampling;
 use platen::engine::stats::TurnStats;
-use platen::engine::token::{PromptMessage, Role, TokenRun};
+use platen::engine::token::{ChatKey, PromptMessage, Role, TokenRun};
 use platen::engine::{EngineHandle, EngineOutput};
 
 /// A running engine with a conversation.
@@ -24,6 +24,7 @@ pub struct Session {
     pub sampling: Sampling,
     pub stop: Vec<String>,
     pub max_tokens: u32,
+    pub chat: ChatKey,
     next_id: u64,
 }
 
@@ -55,6 +56,7 @@ impl Session {
             },
             stop: Vec::new(),
             max_tokens: 64,
+            chat: ChatKey::default(),
             next_id: 1,
         }
     }
@@ -107,6 +109,7 @@ impl Session {
         self.engine.send(Command::Generate {
             id,
             request: GenerateRequest {
+                chat: self.chat,
                 messages: self.messages.clone(),
                 sampling: self.sampling.clone(),
                 stop: self.stop.clone(),

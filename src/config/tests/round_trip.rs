@@ -33,6 +33,8 @@ fn load_options() -> impl Strategy<Value = LoadOptions> {
         kv_type(),
         proptest::sample::select(flash.to_vec()),
         proptest::sample::select(vec![MemoryCheck::Check, MemoryCheck::Force]),
+        proptest::sample::select(vec![SwaCache::Full, SwaCache::Small]),
+        count(),
     );
     (count(), count(), count(), count(), count(), count(), kinds).prop_map(
         |(context, threads, threads_prefill, batch, ubatch, gpu_layers, kinds)| LoadOptions {
@@ -44,6 +46,8 @@ fn load_options() -> impl Strategy<Value = LoadOptions> {
             kv_type_k: kinds.0,
             kv_type_v: kinds.1,
             flash_attention: kinds.2,
+            swa_cache: kinds.4,
+            cache_ram: kinds.5,
             gpu_layers,
             memory: kinds.3,
         },

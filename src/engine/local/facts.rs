@@ -31,6 +31,7 @@ pub(super) fn facts(
     } else if model.sliding_window() > 0 {
         MemoryKind::SlidingWindow {
             window: model.sliding_window(),
+            cells: params.swa_cache,
         }
     } else {
         MemoryKind::Attention
@@ -63,7 +64,7 @@ pub(super) fn facts(
             layout.capacity_bytes(
                 context_len,
                 (params.type_k, params.type_v),
-                WindowCache::Full,
+                WindowCache::of(params.swa_cache, params.ubatch),
             )
         }),
         template: TemplateSource::Model,

@@ -43,7 +43,8 @@ impl Need {
 
 fn cache(layout: &KvLayout, params: &ContextParams, context: u64) -> u64 {
     let types = (params.type_k, params.type_v);
-    layout.capacity_bytes(context, types, WindowCache::Full)
+    let windows = WindowCache::of(params.swa_cache, params.ubatch);
+    layout.capacity_bytes(context, types, windows)
 }
 
 /// llama.cpp sets the logits of a whole ubatch aside, besides a few activations: 4 bytes × ubatch × (vocabulary + the
@@ -243,7 +244,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use crate::engine::options::{FlashAttention, KvType};
+    use crate::engine::options::{FlashAttention, KvType, SwaCache};
     use crate::models::tiny_gguf::{TinyKind, write_in};
 
     const GIB: u64 = 1 << 30;
@@ -259,6 +260,7 @@ mod tests {
             type_k: KvType::F16,
             type_v: KvType::F16,
             flash_attention: FlashAttention::Auto,
+            swa_cache: SwaCache::Full,
         }
     }
 

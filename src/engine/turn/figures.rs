@@ -17,7 +17,7 @@ impl Turn<'_> {
             prompt_tokens: self.prefill.prompt_tokens,
             reused_tokens: self.prefill.reused_tokens,
             read_tokens: self.timer.read_tokens(),
-            read_ahead_tokens: 0,
+            read_ahead_tokens: self.prefill.read_ahead_tokens,
             reread_reason: self
                 .prefill
                 .reread

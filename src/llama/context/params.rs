@@ -2,7 +2,7 @@
 
 use llama_cpp_sys_2 as sys;
 
-use crate::engine::options::{FlashAttention, KvType};
+use crate::engine::options::{FlashAttention, KvType, SwaCache};
 
 /// The largest context that is asked of llama.cpp, in tokens; beyond it building the cell tables alone takes
 /// minutes.
@@ -29,6 +29,8 @@ pub struct ContextParams {
     pub type_v: KvType,
     /// Flash attention.
     pub flash_attention: FlashAttention,
+    /// Cells of the layers with a sliding window.
+    pub swa_cache: SwaCache,
 }
 
 /// Why a context could not be made.

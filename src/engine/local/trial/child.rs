@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::event::EngineError;
-use crate::engine::inference::{Interrupt, Loader, Logits};
+use crate::engine::inference::{Interrupt, Loader, Logits, Seq};
 use crate::engine::local::LocalLoader;
 use crate::engine::local::memory::System;
 use crate::engine::options::{LoadOptions, MemoryCheck};
@@ -83,7 +83,7 @@ fn attempt(request: &Request, output: &mut (impl Write + Send)) -> Result<(), En
     };
     let path = Path::new(&request.path);
     let mut loaded = LocalLoader.load(path, &request.options, &interrupt, &mut report)?;
-    let decoded = loaded.model.decode(&[TokenId(0)], 0, Logits::Last);
+    let decoded = loaded.model.decode(Seq(0), &[TokenId(0)], 0, Logits::Last);
     decoded.map_err(|error| {
         EngineError::new(
             format!("The model loads, but can't compute: {error}."),

@@ -100,11 +100,13 @@ pub(super) fn key(paths: &[PathBuf], options: &LoadOptions) -> Option<String> {
         kv_type_k,
         kv_type_v,
         flash_attention,
+        swa_cache,
+        cache_ram: _,
         gpu_layers,
         memory: _,
     } = options;
     hash.update(format!(
-        "{context:?} {batch:?} {ubatch:?} {kv_type_k:?} {kv_type_v:?} {flash_attention:?} {gpu_layers:?}"
+        "{context:?} {batch:?} {ubatch:?} {kv_type_k:?} {kv_type_v:?} {flash_attention:?} {swa_cache:?} {gpu_layers:?}"
     ));
     for path in paths {
         let whole = path.canonicalize().ok()?;
