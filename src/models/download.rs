@@ -117,6 +117,12 @@ pub enum PullError {
         /// Bytes free.
         have: u64,
     },
+    /// The disk ran full on the way.
+    #[error("{} is full; free some space and pull again to go on with the download", neutral_line(&folder.display().to_string()))]
+    DiskFull {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A file operation failed.
     #[error("{}: {error}", neutral_line(&path.display().to_string()))]
     Io {

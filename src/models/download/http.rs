@@ -92,6 +92,7 @@ fn attempt(
     }
     let mut response = match request.call() {
         Ok(response) => response,
+        Err(ureq::Error::Io(error)) => return Err(SourceError::Unusable(error.to_string())),
         Err(error) => return Err(SourceError::Unusable(error.to_string())),
     };
     let headers = response.headers();

@@ -10,6 +10,7 @@ use crate::paths::lock;
 use crate::text::hex;
 
 use super::{DownloadEvent, PullError, PullRequest, SourceError, Watch};
+use crate::models::gguf::GgufFile;
 
 /// `FILE.part`, with a lock on it and, beside it, the address and version that its bytes come from.
 pub(super) struct Part {
@@ -73,9 +74,15 @@ impl Part {
 
     /// Writes at the current place.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), PullError> {
-        self.file
-            .write_all(bytes)
-            .map_err(PullError::io(&self.path))
+        self.file.write_all(bytes).map_err(|error| {
+            if is_full(&error) {
+                PullError::DiskFull {
+                    folder: self.folder.clone(),
+                }
+            } else {
+                PullError::io(&self.path)(error)
+            }
+        })
     }
 
     /// What the bytes come from, where that is known.
@@ -123,7 +130,11 @@ impl Part {
             return Ok(Some("what it sent is no GGUF file".to_owned()));
         }
         let Some(expected) = &request.sha256 else {
-            return Ok(None);
+            // Nobody publishes a checksum, but the file itself says how long it must be.
+            let whole = GgufFile::open_part(&self.path);
+            return Ok(whole
+                .err()
+                .map(|error| format!("what it sent is no whole GGUF file: {error}")));
         };
         let found = sha256(&self.file, &self.path, watch)?;
         Ok((found != *expected).then(|| format!("the checksum is {found} instead of {expected}")))
@@ -154,6 +165,14 @@ impl Part {
     }
 }
 
+/// Whether the disk, or what this user may use of it, is used up.
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+    )
+}
+
 /// Whether the file is there already, whole and right.
 pub(super) fn is_in_place(
     target: &Path,
@@ -167,6 +186,9 @@ pub(super) fn is_in_place(
         path: target.to_owned(),
         reason,
     };
+    if !about.is_file() {
+        return Err(occupied("it is a folder or a device".to_owned()));
+    }
     if let Some(bytes) = request.bytes.filter(|&bytes| bytes != about.len()) {
         return Err(occupied(format!(
             "it has {} bytes instead of {bytes}",
@@ -178,6 +200,8 @@ pub(super) fn is_in_place(
         if sha256(&file, target, watch)? != *expected {
             return Err(occupied("its checksum differs".to_owned()));
         }
+    } else if let Err(error) = GgufFile::open_part(target) {
+        return Err(occupied(error.to_string()));
     }
     Ok(true)
 }
