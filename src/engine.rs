@@ -4,6 +4,7 @@
 pub mod bytes_text;
 pub mod command;
 pub mod event;
+mod expendable;
 pub mod inference;
 pub mod ledger;
 pub mod local;

@@ -73,8 +73,9 @@ impl Headless {
         listener: &mut dyn Listener,
     ) -> anyhow::Result<Headless> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let (engine, mut output) = crate::engine::spawn(Box::new(LocalLoader), Arc::clone(&clock))
-            .context("the engine thread can't be started")?;
+        let (engine, mut output) =
+            crate::engine::spawn(Box::new(LocalLoader::default()), Arc::clone(&clock))
+                .context("the engine thread can't be started")?;
         let id = RequestId(1);
         engine.send(Command::Load {
             id,

@@ -201,11 +201,11 @@ fn template_here(data: &[u8]) {
     let options = RenderOptions::at(jiff::civil::date(2026, 1, 2).at(3, 4, 5, 0));
     let messages = [
         TemplateMessage {
-            role: "user",
+            role: Role::User,
             content: "Hello <|im_end|>".into(),
         },
         TemplateMessage {
-            role: "assistant",
+            role: Role::Assistant,
             content: "Hi".into(),
         },
     ];

@@ -29,7 +29,7 @@ impl Loader for RecordingLoader {
         interrupt: &Arc<Interrupt>,
         report: &mut dyn FnMut(f32),
     ) -> Result<Loaded, EngineError> {
-        let loaded = LocalLoader.load(path, options, interrupt, report)?;
+        let loaded = LocalLoader::default().load(path, options, interrupt, report)?;
         let model = Recording {
             inner: loaded.model,
             chunks: Arc::clone(&self.chunks),
@@ -115,7 +115,7 @@ pub fn cold_choices(
 ) -> Vec<(usize, TokenId)> {
     let interrupt = Arc::new(Interrupt::default());
     interrupt.begin(1);
-    let mut model = LocalLoader
+    let mut model = LocalLoader::default()
         .load(path, options, &interrupt, &mut |_| {})
         .unwrap()
         .model;
