@@ -239,6 +239,11 @@ impl Pty {
         String::from_utf8_lossy(&self.state().raw).into_owned()
     }
 
+    /// Everything written so far, byte for byte.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.state().raw.clone()
+    }
+
     /// Forgets what was written so far; the screen stays.
     pub fn forget(&self) {
         self.state().raw = Vec::new();
