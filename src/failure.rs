@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use crate::cli::prompt_source::PromptError;
 use crate::config::problem::ConfigError;
 use crate::text::sanitize::neutral;
+use crate::text::secrets::without_secrets;
 
 const FAILED: u8 = 1;
 const WRONG_USE: u8 = 2;
@@ -76,6 +77,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 fn write_error(message: &str) {
     let line = format!("platen: error: {message}");
+    let line = without_secrets(&line);
     let line = neutral(&line);
     // Where standard error is gone as well, the exit code is all that is left to say.
     let _ = writeln!(std::io::stderr(), "{line}");

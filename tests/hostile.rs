@@ -191,11 +191,11 @@ fn wrong_names_and_values_steer_no_terminal() {
         Call::new([&named("-")]),
         Call::new([&"ask", &"hi", &"there", &HOSTILE]),
         Call::new([&"ask", &"hi", &"--ctx", &HOSTILE]),
-        Call::new([&"ask", &"hi", &"--model", &HOSTILE]),
+        Call::new([&"ask", &"hi", &"--model", &named("no ")]),
         Call::new([&"ask", &"hi", &"--model", &not_utf8]),
         Call::new([&"ask", &"hi", &"--kv-type-k", &HOSTILE]),
         Call::new([&"ask", &not_utf8]),
-        Call::new([&"--plain", &HOSTILE]),
+        Call::new([&"--plain", &named("no ")]),
         Call::new([&HOSTILE, &"models"]),
         Call::new([&"config", &HOSTILE]),
         Call::new([

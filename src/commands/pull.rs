@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::output;
 use crate::models::download::{DownloadEvent, Network, PullRequest, pull_from};
 use crate::text::sanitize::neutral_line;
+use crate::text::secrets::without_secrets;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,7 @@ fn run_on(
     if request.sha256.is_none() {
         progress.line(&format!(
             "{}: no checksum is published for it, so its content can't be checked",
-            neutral_line(what)
+            neutral_line(&without_secrets(what))
         ));
     }
     let never = AtomicBool::new(false);

@@ -67,6 +67,11 @@ impl Spawn {
         self
     }
 
+    pub fn args(mut self, arguments: &[&str]) -> Spawn {
+        self.command.args(arguments);
+        self
+    }
+
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Spawn {
         self.command.env(name, value);
         self
