@@ -94,7 +94,11 @@ fn names_metadata_logs_errors_and_kept_messages_steer_nothing() {
     pty.keys(F2);
     pty.wait_for_text("llama.cpp");
     for _ in 0..20 {
+        if pty.contents().contains("general.name") {
+            break;
+        }
         pty.keys("\x1b[5~");
+        pty.wait_for_quiet(std::time::Duration::from_millis(100));
     }
     pty.wait_for_text("general.name");
     pty.keys(ESC);
