@@ -322,8 +322,12 @@ fn the_screen_opens_and_closes_whatever_the_home_is() {
             .start();
         pty.wait_for_text("platen");
         pty.wait_for("the screen", |screen| screen.contents().contains('└'));
+        pty.wait_for_text("Esc close");
         pty.keys("\x1b");
-        pty.keys("\x04\x04");
+        pty.wait_for("the list is closed", |screen| {
+            !screen.contents().contains("Esc close")
+        });
+        pty.keys("\x04");
         assert_eq!(pty.exit().exit_code(), 0, "{home:?}: {}", pty.contents());
         pty.assert_given_back();
     }

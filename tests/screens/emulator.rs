@@ -67,7 +67,9 @@ impl Emulator {
             .draw(|frame| platen::ui::draw(frame, &person.app))
             .unwrap();
         let bytes = std::mem::take(&mut *self.wire.0.borrow_mut());
-        self.screen.process(&bytes);
+        // The emulator leaves U+FFFD out, which terminals draw in one cell.
+        let text = String::from_utf8(bytes).unwrap().replace('\u{FFFD}', "?");
+        self.screen.process(text.as_bytes());
         // A blank that was written and a cell that never was look alike.
         let contents = self.screen.screen().contents();
         let rows: Vec<&str> = contents.lines().map(str::trim_end).collect();
