@@ -230,7 +230,9 @@ impl Desk {
             Step::Reply(tokens) => {
                 person.say("go on");
                 while person.requests().len() > self.answered {
-                    tokens.iter().for_each(|token| person.token(token));
+                    for token in &tokens {
+                        person.token(token);
+                    }
                     person.finish(StopReason::Eog);
                     self.answered += 1;
                 }
@@ -265,10 +267,12 @@ proptest! {
             let fresh = Emulator::new(width, height).draw(&desk.person);
             prop_assert_eq!(&screen, &fresh, "{}x{}, {}", width, height, told);
             let rows = desk.emulator.rows(width);
-            for row in rows.iter().skip_while(|row| !row.starts_with('┌')) {
+            // Small windows have no frame, only lists of commands over the text.
+            let framed = |row: &&String| row.starts_with('┌') && row.ends_with('┐');
+            for row in rows.iter().skip_while(|row| !framed(row)) {
                 prop_assert!(
                     row.ends_with(['┐', '│', '┤', '┘']),
-                    "{}x{}, {}: {:?}", width, height, told, row
+                    "{}x{}, {}: {:?}\n{}", width, height, told, row, screen
                 );
             }
         }

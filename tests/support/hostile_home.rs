@@ -6,6 +6,7 @@
 )]
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -149,9 +150,9 @@ fn broken_name(number: u8) -> OsString {
 }
 
 fn quoted(text: &str) -> String {
-    let escaped: String = text
-        .chars()
-        .map(|c| format!("\\U{:08X}", u32::from(c)))
-        .collect();
+    let escaped = text.chars().fold(String::new(), |mut escaped, c| {
+        let _ = write!(escaped, "\\U{:08X}", u32::from(c));
+        escaped
+    });
     format!("\"{escaped}\"")
 }

@@ -46,10 +46,9 @@ pub fn foreign(bytes: &[u8], stream: Stream) -> Option<String> {
         let len = match c {
             '\n' => Some(1),
             '\t' if stream != Stream::Screen => Some(1),
-            '\r' if stream == Stream::Pipe => None,
+            '\r' | '\u{1b}' if stream == Stream::Pipe => None,
             // The terminal's own line end, or a line that is written anew.
             '\r' => returns(rest, stream).then_some(1),
-            '\u{1b}' if stream == Stream::Pipe => None,
             '\u{1b}' => own_sequence(rest, stream).map(|len| 1 + len),
             c if is_foreign(c) => None,
             c => Some(c.len_utf8()),
@@ -76,9 +75,8 @@ fn own_sequence(rest: &str, stream: Stream) -> Option<usize> {
     let (parameters, letter) = (&body[..end], &body[end..=end]);
     let numbers = parameters.chars().all(|c| c.is_ascii_digit() || c == ';');
     let own = match (letter, stream) {
-        ("m", _) => numbers,
+        ("m", _) | ("H", Stream::Screen) => numbers,
         ("K", Stream::Lines) => parameters.is_empty(),
-        ("H", Stream::Screen) => numbers,
         ("J", Stream::Screen) => matches!(parameters, "" | "2"),
         ("h" | "l", Stream::Screen) => MODES.contains(&parameters),
         ("u", Stream::Screen) => matches!(parameters, ">1" | "<1"),
