@@ -12,9 +12,12 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use pty::Spawn;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Every variable that the program or its libraries read.
@@ -74,6 +77,9 @@ const COMMANDS: [&[&str]; 9] = [
     &["inspect", "nothing"],
 ];
 
+/// Far more than any of these runs takes.
+const DEADLINE: Duration = Duration::from_secs(20);
+
 /// A folder with everything that a path can lead to.
 fn places() -> TempDir {
     let folder = TempDir::new().unwrap();
@@ -104,6 +110,7 @@ fn value() -> impl Strategy<Value = OsString> {
         "/",
         "/dev/null",
         "/dev/full",
+        "/dev/zero",
         "/proc/self/mem",
         "a\nb",
         " ",
@@ -139,6 +146,26 @@ fn platen(folder: &Path) -> Command {
         .current_dir(folder)
         .stdin(Stdio::null());
     command
+}
+
+/// Runs it to its end; one that has none is killed, which is an end by a signal.
+fn run(command: &mut Command) -> Output {
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = Pid::from_child(&child);
+    let (ended, end) = channel::<()>();
+    let watch = std::thread::spawn(move || {
+        if end.recv_timeout(DEADLINE) == Err(RecvTimeoutError::Timeout) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(ended);
+    watch.join().unwrap();
+    output
 }
 
 /// Ended by itself; what failed says so.
@@ -269,14 +296,14 @@ proptest! {
         command in prop::sample::select(COMMANDS.to_vec()),
     ) {
         let folder = places();
-        let output = platen(folder.path()).envs(variables.clone()).args(command).output().unwrap();
+        let output = run(platen(folder.path()).envs(variables.clone()).args(command));
         assert_told(&output, &format!("{variables:?} {command:?}"))?;
     }
 
     #[test]
     fn any_arguments_are_survived(arguments in prop::collection::vec(argument(), 0..7)) {
         let folder = places();
-        let output = platen(folder.path()).args(&arguments).output().unwrap();
+        let output = run(platen(folder.path()).args(&arguments));
         assert_told(&output, &format!("{arguments:?}"))?;
     }
 
@@ -289,7 +316,7 @@ proptest! {
         }
         fs::write(folder.path().join("c.toml"), &bytes).unwrap();
         for command in [&["config", "check"][..], &["config", "show"], &["ask", "hi"]] {
-            let output = platen(folder.path()).env("PLATEN_CONFIG", "c.toml").args(command).output().unwrap();
+            let output = run(platen(folder.path()).env("PLATEN_CONFIG", "c.toml").args(command));
             assert_told(&output, &format!("{command:?} {lines:?}"))?;
         }
     }
