@@ -8,6 +8,7 @@ use crate::cli::prompt_source::PromptError;
 use crate::config::problem::ConfigError;
 use crate::models::download::PullError;
 use crate::text::sanitize::neutral;
+use crate::text::secrets::without_secrets;
 
 const FAILED: u8 = 1;
 const WRONG_USE: u8 = 2;
@@ -86,6 +87,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 fn write_error(message: &str) {
     let line = format!("platen: error: {message}");
+    let line = without_secrets(&line);
     let line = neutral(&line);
     // Where standard error is gone as well, the exit code is all that is left to say.
     let _ = writeln!(std::io::stderr(), "{line}");

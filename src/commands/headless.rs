@@ -17,6 +17,7 @@ use crate::engine::stats::TurnStats;
 use crate::engine::token::{PromptMessage, Role, TokenRun};
 use crate::engine::{EngineHandle, EngineOutput};
 use crate::text::sanitize::neutral;
+use crate::text::secrets::without_secrets;
 
 /// A running engine with a model loaded.
 pub struct Headless {
@@ -246,5 +247,5 @@ impl LoadProgress {
 /// Writes a notice to standard error.
 pub fn notice(text: &str) {
     // Where standard error is gone there is nowhere to say it.
-    let _ = writeln!(stderr(), "platen: {}", neutral(text));
+    let _ = writeln!(stderr(), "platen: {}", neutral(&without_secrets(text)));
 }

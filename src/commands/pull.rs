@@ -13,6 +13,7 @@ use crate::failure;
 use crate::models::download::{DownloadEvent, Network, PullError, PullRequest, pull_from};
 use crate::runtime::signals;
 use crate::text::sanitize::neutral_line;
+use crate::text::secrets::without_secrets;
 
 /// How long a stopped download may take to end by itself.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -73,7 +74,7 @@ fn run_on(
     if request.sha256.is_none() {
         progress.line(&format!(
             "{}: no checksum is published for it, so its content can't be checked",
-            neutral_line(what)
+            neutral_line(&without_secrets(what))
         ));
     }
     let path = pull_from(network, &request, folder, stop, &mut |event| {

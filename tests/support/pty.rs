@@ -67,6 +67,11 @@ impl Spawn {
         self
     }
 
+    pub fn args(mut self, arguments: &[&str]) -> Spawn {
+        self.command.args(arguments);
+        self
+    }
+
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Spawn {
         self.command.env(name, value);
         self
@@ -237,6 +242,11 @@ impl Pty {
     /// Everything written so far, broken bytes replaced.
     pub fn raw(&self) -> String {
         String::from_utf8_lossy(&self.state().raw).into_owned()
+    }
+
+    /// Everything written so far, byte for byte.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.state().raw.clone()
     }
 
     /// Forgets what was written so far; the screen stays.

@@ -1,13 +1,14 @@
 //! The unfinished file: locked while it is written, checked before it gets its name.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::paths::lock;
+use crate::paths::{lock, private_file};
 use crate::text::hex;
+use crate::text::secrets::without_secrets;
 
 use super::{DownloadEvent, PullError, PullRequest, SourceError, Watch};
 use crate::models::gguf::GgufFile;
@@ -24,17 +25,32 @@ pub(super) struct Part {
 /// What the bytes of an unfinished file come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    pub url: String,
+    /// The address without what may be secret in it: a new signature asks for the same file.
+    address: String,
     /// A strong `ETag`.
     pub etag: String,
+}
+
+impl Origin {
+    pub fn new(url: &str, etag: String) -> Origin {
+        Origin {
+            address: without_secrets(url).into_owned(),
+            etag,
+        }
+    }
+
+    /// Whether it is this address.
+    pub fn is_at(&self, url: &str) -> bool {
+        self.address == without_secrets(url)
+    }
 }
 
 impl Part {
     /// Opens or creates the unfinished file and locks it.
     pub fn open(folder: &Path, name: &str) -> Result<Part, PullError> {
         let path = folder.join(format!("{name}.part"));
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
+        let mut options = private_file();
+        options.read(true).write(true).truncate(false);
         let locked = lock(&path, &options).map_err(PullError::io(&path))?;
         let Some(file) = locked else {
             return Err(PullError::Busy { path });
@@ -88,16 +104,20 @@ impl Part {
     /// What the bytes come from, where that is known.
     pub fn origin(&self) -> Option<Origin> {
         let text = std::fs::read_to_string(&self.origin).ok()?;
-        let (url, etag) = text.split_once('\n')?;
+        let (address, etag) = text.split_once('\n')?;
         Some(Origin {
-            url: url.to_owned(),
+            address: address.to_owned(),
             etag: etag.to_owned(),
         })
     }
 
     /// Notes what the bytes come from.
     pub fn set_origin(&self, origin: &Origin) -> Result<(), PullError> {
-        std::fs::write(&self.origin, format!("{}\n{}", origin.url, origin.etag))
+        private_file()
+            .write(true)
+            .truncate(true)
+            .open(&self.origin)
+            .and_then(|mut file| write!(file, "{}\n{}", origin.address, origin.etag))
             .map_err(PullError::io(&self.origin))
     }
 
