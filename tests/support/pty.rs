@@ -62,6 +62,12 @@ impl Spawn {
         }
     }
 
+    /// Runs in this folder.
+    pub fn folder(mut self, folder: &std::path::Path) -> Spawn {
+        self.command.cwd(folder);
+        self
+    }
+
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Spawn {
         self.command.arg(argument);
         self
