@@ -114,7 +114,7 @@ struct Engine {
 impl Engine {
     fn new(path: &Path) -> Engine {
         let (handle, mut output) =
-            platen::engine::spawn(Box::new(LocalLoader), Arc::new(SystemClock)).unwrap();
+            platen::engine::spawn(Box::new(LocalLoader::default()), Arc::new(SystemClock)).unwrap();
         let options = LoadOptions {
             context: Some(CONTEXT),
             batch: Some(BATCH),

@@ -5,6 +5,7 @@ pub mod bytes_text;
 mod cache;
 pub mod command;
 pub mod event;
+mod expendable;
 pub mod inference;
 pub mod ledger;
 pub mod local;

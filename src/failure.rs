@@ -1,15 +1,19 @@
 //! How a command ends that did not succeed: what is written to standard error, and the exit code. 1: the work
-//! failed; 2: wrong use. A reader that stops reading is no failure.
+//! failed; 2: wrong use; 130: it was stopped. A reader that stops reading is no failure.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use crate::cli::prompt_source::PromptError;
 use crate::config::problem::ConfigError;
+use crate::models::download::PullError;
 use crate::text::sanitize::neutral;
+use crate::text::secrets::without_secrets;
 
 const FAILED: u8 = 1;
 const WRONG_USE: u8 = 2;
+/// As a shell tells the end by Ctrl-C.
+const STOPPED: u8 = 130;
 
 /// The command line asks for something that can't be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +56,7 @@ pub fn told(error: &anyhow::Error) -> String {
     told
 }
 
-/// The exit code of an error: 2 for wrong use, else 1.
+/// The exit code of an error: 2 for wrong use, 130 for work that was stopped, else 1.
 #[must_use]
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     let wrong_use = error.is::<WrongUse>()
@@ -63,7 +67,14 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
             error.downcast_ref::<PromptError>(),
             Some(PromptError::Empty)
         );
-    if wrong_use { WRONG_USE } else { FAILED }
+    let stopped = matches!(error.downcast_ref(), Some(PullError::Cancelled));
+    if wrong_use {
+        WRONG_USE
+    } else if stopped {
+        STOPPED
+    } else {
+        FAILED
+    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -76,6 +87,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 fn write_error(message: &str) {
     let line = format!("platen: error: {message}");
+    let line = without_secrets(&line);
     let line = neutral(&line);
     // Where standard error is gone as well, the exit code is all that is left to say.
     let _ = writeln!(std::io::stderr(), "{line}");

@@ -11,6 +11,7 @@
 pub mod backend;
 pub mod context;
 pub mod crash;
+pub mod heap;
 pub mod interrupt;
 pub mod log;
 pub mod model;

@@ -1,6 +1,6 @@
 //! Parse, run, exit code.
 
-use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::io::{BufReader, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,6 +14,7 @@ use platen::commands::{self, ask, chats, inspect, models, plain, prompt, pull};
 use platen::config::file::ConfigFile;
 use platen::config::{Config, Layer, Sources, environment};
 use platen::engine::local::trial;
+use platen::engine::prompt::apart;
 use platen::failure;
 use platen::keymap::Keymap;
 use platen::llama::crash;
@@ -22,11 +23,15 @@ use platen::paths::Paths;
 
 fn main() -> ExitCode {
     crash::silence_backtraces();
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == trial::ARGUMENT)
-    {
+    let first = std::env::args_os().nth(1);
+    if first.as_deref() == Some(trial::ARGUMENT.as_ref()) {
         return match trial::run_child(stdin().lock(), stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failure::report(&error.into()),
+        };
+    }
+    if first.as_deref() == Some(apart::ARGUMENT.as_ref()) {
+        return match apart::run_child(BufReader::new(stdin()), stdout()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failure::report(&error.into()),
         };

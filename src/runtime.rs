@@ -30,6 +30,7 @@ use crate::ui;
 
 pub use ending::{Ending, Signal};
 pub use jobs::Library;
+pub use watch::signals;
 
 use ending::Endings;
 use input::Keyboard;
@@ -113,7 +114,9 @@ pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<
     let (endings, heard) = Endings::new();
     let panicked = endings.clone();
     report_panics(log.clone(), move || panicked.begin(Ending::Panicked));
-    watch::signals(endings.clone()).context("cannot watch for signals")?;
+    let asked = endings.clone();
+    watch::signals(move |signal| asked.begin(Ending::Signal(signal)))
+        .context("cannot watch for signals")?;
     let io = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -10,6 +10,7 @@ mod piece;
 #[cfg(test)]
 mod samples;
 pub mod sanitize;
+pub mod secrets;
 pub mod transcript;
 pub mod width;
 pub mod wrap;

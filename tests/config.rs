@@ -53,6 +53,18 @@ fn every_valid_file_is_accepted() {
 }
 
 #[test]
+fn a_file_without_end_is_refused_and_not_read_on() {
+    let home = TempDir::new().unwrap();
+    platen(home.path())
+        .env("PLATEN_CONFIG", "/dev/zero")
+        .args(["config", "check"])
+        .timeout(std::time::Duration::from_secs(20))
+        .assert()
+        .code(1)
+        .stderr(contains("/dev/zero: is larger than 1 MiB"));
+}
+
+#[test]
 fn every_invalid_file_is_refused_with_the_expected_message() {
     let home = TempDir::new().unwrap();
     for file in files("invalid_configs") {

@@ -45,7 +45,7 @@ fn recorded(path: &Path, options: LoadOptions) -> (Session, Chunks) {
 }
 
 fn open(path: &Path, options: LoadOptions) -> Session {
-    let mut session = Session::start(Box::new(LocalLoader), Arc::new(SystemClock));
+    let mut session = Session::start(Box::new(LocalLoader::default()), Arc::new(SystemClock));
     session.load(path, options).unwrap();
     session
 }
@@ -237,7 +237,7 @@ fn a_model_without_a_template_is_told_and_its_reply_is_bounded() {
     TinyGguf::new(TinyKind::Llama)
         .without_chat_template()
         .write(&path);
-    let mut session = Session::start(Box::new(LocalLoader), Arc::new(SystemClock));
+    let mut session = Session::start(Box::new(LocalLoader::default()), Arc::new(SystemClock));
     let id = session.next_id();
     session.engine.send(Command::Load {
         id,
@@ -270,7 +270,7 @@ fn an_unsupported_architecture_and_an_embedding_model_are_refused_with_the_reaso
     TinyGguf::new(TinyKind::Llama)
         .set("llama.pooling_type", Value::U32(1))
         .write(&embedding);
-    let mut session = Session::start(Box::new(LocalLoader), Arc::new(SystemClock));
+    let mut session = Session::start(Box::new(LocalLoader::default()), Arc::new(SystemClock));
     let error = session.load(&strange, options(256)).unwrap_err();
     assert!(error.message.contains("zzz"), "{error}");
     let error = session.load(&embedding, options(256)).unwrap_err();
@@ -283,7 +283,7 @@ fn an_unsupported_architecture_and_an_embedding_model_are_refused_with_the_reaso
 
 #[test]
 fn a_context_larger_than_the_memory_is_refused_with_what_fits() {
-    let mut session = Session::start(Box::new(LocalLoader), Arc::new(SystemClock));
+    let mut session = Session::start(Box::new(LocalLoader::default()), Arc::new(SystemClock));
     let error = session
         .load(default_model(), options(10_000_000))
         .unwrap_err();
@@ -309,7 +309,7 @@ fn kinds_of_memory_are_told_apart() {
     ];
     for (kind, expected) in kinds {
         let path = tiny_gguf::write_in(kind, folder.path());
-        let mut session = Session::start(Box::new(LocalLoader), Arc::new(SystemClock));
+        let mut session = Session::start(Box::new(LocalLoader::default()), Arc::new(SystemClock));
         let id = session.next_id();
         session.engine.send(Command::Load {
             id,

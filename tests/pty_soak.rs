@@ -97,6 +97,8 @@ impl Soak {
             .arg("--model")
             .arg(&models[0])
             .size(100, 30)
+            // Some of what is typed becomes the name of a file.
+            .folder(home)
             .start();
         pty.wait_for_text("idle");
         Soak {

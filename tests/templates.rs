@@ -10,6 +10,7 @@ use platen::engine::prompt::{
     ChatTemplate, Ending, ModelIdentity, RenderOptions, SpecialKind, SpecialToken, SpecialTokens,
     TemplateError, TemplateMessage, TokenizeError, Vocabulary,
 };
+use platen::engine::token::Role;
 use platen::engine::token::TokenId;
 use serde_json::Value;
 
@@ -59,12 +60,12 @@ impl Vocabulary for TwoTokens {
     }
 }
 
-fn role(name: &str) -> &'static str {
+fn role(name: &str) -> Role {
     match name {
-        "system" => "system",
-        "user" => "user",
-        "assistant" => "assistant",
-        other => panic!("no role {other}"),
+        "system" => Role::System,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        other => panic!("the role {other}"),
     }
 }
 

@@ -12,6 +12,8 @@ use platen::engine::event::EngineError;
 use platen::engine::inference::{Interrupt, Loader};
 use platen::engine::local::trial::TriedLoader;
 use platen::engine::options::LoadOptions;
+use platen::engine::prompt::RenderOptions;
+use platen::engine::token::{PromptMessage, Role};
 use tiny_gguf::{TinyGguf, TinyKind, Value};
 
 fn load(path: &Path) -> Result<(), EngineError> {
@@ -64,4 +66,61 @@ fn what_is_refused_is_refused_in_the_words_of_the_load() {
         .write(&path);
     let error = load(&path).unwrap_err();
     assert!(error.message.contains("zzz"), "{error}");
+}
+
+/// Bombs that the trial's short conversations do not set off. What is said depends on what runs out first.
+const LATE: [&str; 4] = [
+    "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}",
+    "{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns|tojson }}",
+    "{% set ns = namespace(t=[1]) %}{% for i in range(60) %}{% set ns.t = ns.t + ns.t %}{% endfor %}{{ ns.t|length }}",
+    "{% set ns = namespace(t=[1]) %}{% for i in range(34) %}{% set ns.t = ns.t + ns.t %}{% endfor %}{{ ns.t|sort|length }}",
+];
+const SAID: [&str; 3] = [
+    "the chat template uses up memory or stack",
+    "tojson: nested too deeply",
+    "the chat template runs without end",
+];
+
+#[test]
+fn a_template_that_turns_bad_in_mid_chat_costs_a_message_and_serves_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for bomb in LATE {
+        let source = format!(
+            "{{% for m in messages %}}[{{{{ m.role }}}}]{{{{ m.content }}}}{{% endfor %}}{{% if messages|length > 5 %}}{bomb}{{% endif %}}"
+        );
+        let path = folder.path().join("late.gguf");
+        TinyGguf::new(TinyKind::Llama)
+            .set("tokenizer.chat_template", Value::Text(source))
+            .write(&path);
+        let interrupt = Arc::new(Interrupt::default());
+        interrupt.begin(1);
+        let mut loader = TriedLoader::new(env!("CARGO_BIN_EXE_platen").into(), None)
+            .with_patience(Duration::from_secs(5));
+        let model = loader
+            .load(&path, &LoadOptions::default(), &interrupt, &mut |_| {})
+            .unwrap()
+            .model;
+        drop(loader);
+        let build = |count: usize| {
+            let messages: Vec<PromptMessage> = (0..count)
+                .map(|at| {
+                    let role = if at % 2 == 0 {
+                        Role::User
+                    } else {
+                        Role::Assistant
+                    };
+                    PromptMessage::new(role, "hello")
+                })
+                .collect();
+            let options = RenderOptions::at(jiff::civil::date(2026, 1, 2).at(3, 4, 5, 0));
+            model
+                .prompts()
+                .build(&messages, model.vocabulary(), &options)
+        };
+        let short = build(1).unwrap();
+        let error = build(7).unwrap_err().to_string();
+        let is_told = SAID.iter().any(|words| error.contains(words));
+        assert!(is_told, "{bomb}: {error}");
+        assert_eq!(build(1).unwrap().tokens, short.tokens, "{bomb}");
+    }
 }

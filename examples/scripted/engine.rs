@@ -48,11 +48,13 @@ enum Moment {
 }
 
 /// The engine's behaviour: `load_ms=0,rate=100,tokens=50,at=idle|loading|generating,fault=…`.
+/// `SCRIPT_REPLY` names a file with what is said instead of counted words, a token for each character.
 #[derive(Debug, Clone)]
 pub struct Script {
     load: Duration,
     tokens_per_second: u32,
     tokens: u32,
+    reply: Vec<char>,
     moment: Moment,
     fault: Fault,
 }
@@ -64,6 +66,7 @@ impl Script {
             load: Duration::ZERO,
             tokens_per_second: 100,
             tokens: 50,
+            reply: Vec::new(),
             moment: Moment::Idle,
             fault: Fault::None,
         };
@@ -90,7 +93,23 @@ impl Script {
                 _ => panic!("SCRIPT: {key}={value} means nothing"),
             }
         }
+        if let Some(file) = std::env::var_os("SCRIPT_REPLY") {
+            let reply = std::fs::read_to_string(file).expect("SCRIPT_REPLY is a file of text");
+            script.reply = reply.chars().collect();
+            script.tokens = u32::try_from(script.reply.len()).unwrap_or(u32::MAX);
+        }
         script
+    }
+
+    fn word(&self, number: u32) -> String {
+        match self
+            .reply
+            .get(usize::try_from(number).unwrap_or(usize::MAX))
+        {
+            Some(character) => character.to_string(),
+            None if number % 8 == 7 => format!("w{number}\n"),
+            None => format!("w{number} "),
+        }
     }
 
     fn reach(&self, moment: Moment) {
@@ -292,11 +311,7 @@ impl Worker {
                 stop = StopReason::Cancelled;
                 break;
             }
-            let text = if number % 8 == 7 {
-                format!("w{number}\n")
-            } else {
-                format!("w{number} ")
-            };
+            let text = self.script.word(number);
             let _ = write!(reply, "{text}");
             let token = TokenId(i32::try_from(number).unwrap_or(i32::MAX));
             ids.push(token);

@@ -73,7 +73,7 @@ fn loader(paths: Option<&Paths>) -> Box<dyn Loader> {
         Ok(program) => Box::new(TriedLoader::new(program, paths.map(Paths::tried_file))),
         Err(error) => {
             tracing::warn!("no trials, for this program's own file is unknown: {error}");
-            Box::new(LocalLoader)
+            Box::new(LocalLoader::default())
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crate::config::file::ConfigFile;
 use crate::config::{Sources, load, show};
+use crate::text::sanitize::neutral_line;
 
 /// Writes every setting as TOML, with its origin as a comment.
 ///
@@ -53,7 +54,5 @@ pub fn check(sources: &Sources, out: &mut impl Write) -> anyhow::Result<()> {
 }
 
 fn shown(path: &std::path::Path) -> String {
-    path.display()
-        .to_string()
-        .replace(char::is_control, "\u{fffd}")
+    neutral_line(&path.display().to_string())
 }

@@ -17,6 +17,7 @@ use crate::engine::stats::TurnStats;
 use crate::engine::token::{ChatKey, PromptMessage, Role, TokenRun};
 use crate::engine::{EngineHandle, EngineOutput};
 use crate::text::sanitize::neutral;
+use crate::text::secrets::without_secrets;
 
 /// A running engine with a model loaded.
 pub struct Headless {
@@ -73,8 +74,9 @@ impl Headless {
         listener: &mut dyn Listener,
     ) -> anyhow::Result<Headless> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let (engine, mut output) = crate::engine::spawn(Box::new(LocalLoader), Arc::clone(&clock))
-            .context("the engine thread can't be started")?;
+        let (engine, mut output) =
+            crate::engine::spawn(Box::new(LocalLoader::default()), Arc::clone(&clock))
+                .context("the engine thread can't be started")?;
         let id = RequestId(1);
         engine.send(Command::Load {
             id,
@@ -246,5 +248,5 @@ impl LoadProgress {
 /// Writes a notice to standard error.
 pub fn notice(text: &str) {
     // Where standard error is gone there is nowhere to say it.
-    let _ = writeln!(stderr(), "platen: {}", neutral(text));
+    let _ = writeln!(stderr(), "platen: {}", neutral(&without_secrets(text)));
 }

@@ -97,7 +97,7 @@ fn text(
     let template = match file.get("tokenizer.chat_template") {
         Some(template) => match template.as_str() {
             Some(text) => format!("{} characters", grouped(text.chars().count() as u64)),
-            None => template.to_string(),
+            None => shortened(&template.to_string()),
         },
         None => "none".to_owned(),
     };

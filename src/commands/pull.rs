@@ -2,12 +2,21 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
+
 use super::output;
-use crate::models::download::{DownloadEvent, Network, PullRequest, pull_from};
+use crate::failure;
+use crate::models::download::{DownloadEvent, Network, PullError, PullRequest, pull_from};
+use crate::runtime::signals;
 use crate::text::sanitize::neutral_line;
+use crate::text::secrets::without_secrets;
+
+/// How long a stopped download may take to end by itself.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +39,29 @@ pub fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    run_on(&Network::from_env(), (what, folder), style, out, err)
+    let stop = Arc::new(AtomicBool::new(false));
+    watch_for_signals(Arc::clone(&stop)).context("cannot watch for signals")?;
+    let what = (what, folder);
+    run_on(&Network::from_env(), what, &stop, style, (out, err))
+}
+
+/// Sets `stop` when the user or the system asks the program to end. A source that keeps silent would notice only after
+/// seconds: then the program ends by itself, and what has arrived is kept as after any other end.
+fn watch_for_signals(stop: Arc<AtomicBool>) -> std::io::Result<()> {
+    signals(move |signal| {
+        stop.store(true, Ordering::Relaxed);
+        std::thread::sleep(PATIENCE);
+        let _ = failure::report(&PullError::Cancelled.into());
+        std::process::exit(128 + signal.number());
+    })
 }
 
 fn run_on(
     network: &Network,
     (what, folder): (&str, &Path),
+    stop: &AtomicBool,
     style: ProgressStyle,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
+    (out, err): (&mut dyn Write, &mut dyn Write),
 ) -> anyhow::Result<()> {
     let request = PullRequest::parse(what, network)?;
     let mut progress = Progress {
@@ -51,11 +74,10 @@ fn run_on(
     if request.sha256.is_none() {
         progress.line(&format!(
             "{}: no checksum is published for it, so its content can't be checked",
-            neutral_line(what)
+            neutral_line(&without_secrets(what))
         ));
     }
-    let never = AtomicBool::new(false);
-    let path = pull_from(network, &request, folder, &never, &mut |event| {
+    let path = pull_from(network, &request, folder, stop, &mut |event| {
         progress.show(&event);
     })?;
     writeln!(out, "{}", neutral_line(&path.display().to_string()))?;
@@ -226,9 +248,9 @@ mod tests {
         let error = run_on(
             &offline(),
             ("nothing", folder.path()),
+            &AtomicBool::new(false),
             ProgressStyle::Lines,
-            &mut out,
-            &mut err,
+            (&mut out, &mut err),
         )
         .unwrap_err();
         assert!(
@@ -245,7 +267,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let what = ("http://127.0.0.1:1/m.gguf", folder.path());
-        run_on(&offline(), what, ProgressStyle::Lines, &mut out, &mut err).unwrap_err();
+        let stop = AtomicBool::new(false);
+        run_on(
+            &offline(),
+            what,
+            &stop,
+            ProgressStyle::Lines,
+            (&mut out, &mut err),
+        )
+        .unwrap_err();
         let err = String::from_utf8(err).unwrap();
         assert!(err.contains("m.gguf: no checksum is published"), "{err}");
     }

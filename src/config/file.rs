@@ -1,7 +1,8 @@
 //! The layer of the file: TOML, in which every mistake is reported at once, each with its line.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,9 @@ use super::problem::ConfigProblem;
 use super::settings::{TABLES, find, fits};
 use super::suggest::{nearest_key, siblings};
 use super::{Layer, LayerRead, Origin};
+
+/// The largest file, in bytes. A device may have no end.
+const LARGEST: u64 = 1 << 20;
 
 /// The file to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +57,10 @@ pub fn read(file: &ConfigFile) -> LayerRead {
     let Some(path) = file.path() else {
         return LayerRead::default();
     };
-    let bytes = match std::fs::read(path) {
+    let bytes = match bytes_of(path) {
+        Ok(bytes) if bytes.len() as u64 > LARGEST => {
+            return unreadable(path, "is larger than 1 MiB; that is no configuration");
+        }
         Ok(bytes) => bytes,
         Err(error)
             if error.kind() == ErrorKind::NotFound && matches!(file, ConfigFile::Usual(_)) =>
@@ -74,6 +81,15 @@ pub fn read(file: &ConfigFile) -> LayerRead {
             )
         }
     }
+}
+
+/// All bytes, or one more than there may be.
+fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn unreadable(path: &Path, message: &str) -> LayerRead {

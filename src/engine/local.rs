@@ -6,10 +6,11 @@ mod memory;
 pub mod trial;
 mod vocabulary;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::event::{EngineError, ModelFacts};
+use super::event::{EngineError, ModelFacts, TemplateSource};
 use super::inference::{
     DecodeError, Inference, Interrupt, Loaded, Loader, Logits, Seq, StateError, StatePart,
     Truncation,
@@ -36,7 +37,19 @@ const SMALLEST_CONTEXT: u32 = 16;
 
 /// Loads GGUF files with llama.cpp.
 #[derive(Debug, Default)]
-pub struct LocalLoader;
+pub struct LocalLoader {
+    /// Where the model's own template is rendered, if not in this process.
+    templates: Option<Templates>,
+}
+
+/// Renders models' own templates in a process of its own.
+#[derive(Debug, Clone)]
+struct Templates {
+    /// This program, which takes [`apart::ARGUMENT`](super::prompt::apart::ARGUMENT).
+    program: PathBuf,
+    /// How long one conversation may take.
+    patience: Duration,
+}
 
 impl Loader for LocalLoader {
     fn load(
@@ -95,7 +108,10 @@ impl Loader for LocalLoader {
                 )
             })?;
         facts.template = chosen.source;
-        let prompts = PromptBuilder::new(chosen.template, &vocabulary);
+        let mut prompts = PromptBuilder::new(chosen.template, &vocabulary);
+        if let (TemplateSource::Model, Some(templates)) = (&facts.template, &self.templates) {
+            prompts = prompts.apart(templates.program.clone(), templates.patience);
+        }
         let model = Box::new(LocalModel {
             context,
             vocabulary,

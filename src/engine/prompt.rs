@@ -2,6 +2,7 @@
 //! control token; what the model generated goes back in as the very ids it sampled; everything else is tokenised
 //! in the long runs that the model was trained on.
 
+pub mod apart;
 mod chat_template;
 mod conversation;
 mod encode;
@@ -18,6 +19,8 @@ mod tojson;
 mod vocabulary;
 
 use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
 
 pub use chat_template::{COMPLETION_STOPS, ChatTemplate, ChosenTemplate};
 pub use family::ModelIdentity;
@@ -87,6 +90,14 @@ impl PromptBuilder {
     pub fn new(template: ChatTemplate, vocabulary: &dyn Vocabulary) -> PromptBuilder {
         let matcher = SpecialMatcher::new(vocabulary, template.source());
         PromptBuilder { template, matcher }
+    }
+
+    /// The same, whose template is rendered by a process of `program`, the program that takes [`apart::ARGUMENT`]; a
+    /// conversation may take `patience`.
+    #[must_use]
+    pub fn apart(mut self, program: PathBuf, patience: Duration) -> PromptBuilder {
+        self.template = self.template.apart(program, patience);
+        self
     }
 
     /// The template in use.

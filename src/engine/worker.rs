@@ -16,6 +16,7 @@ use super::prompt::{Prompt, RenderOptions};
 use super::sampling::Sampling;
 use super::token::{ChatKey, PromptMessage};
 use crate::clock::{Clock, Timestamp};
+use crate::llama::heap;
 
 /// The worker's ends of its channels.
 pub(super) struct Line {
@@ -84,9 +85,18 @@ impl Worker {
     }
 
     fn next_command(&mut self) -> Option<Command> {
-        self.waiting
-            .pop_front()
-            .or_else(|| self.line.inbox.recv().ok())
+        if let Some(command) = self.waiting.pop_front() {
+            return Some(command);
+        }
+        match self.line.inbox.try_recv() {
+            Ok(command) => Some(command),
+            Err(TryRecvError::Disconnected) => None,
+            Err(TryRecvError::Empty) => {
+                // There is nothing to do now.
+                heap::give_back();
+                self.line.inbox.recv().ok()
+            }
+        }
     }
 
     fn serve(&mut self, command: Command) -> Next {

@@ -18,6 +18,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
+use crate::text::sanitize::neutral;
+
 /// The signals that mean a fault in this process, with what they mean to the user.
 const FATAL: [(c_int, &str); 5] = [
     (libc::SIGSEGV, "SIGSEGV (a bad memory access)"),
@@ -116,7 +118,7 @@ pub fn install(streams: Streams, log: Option<&Path>) -> io::Result<()> {
     let mut outcome = Ok(());
     INSTALL.call_once(|| {
         let epilogue = log.map_or_else(String::new, |path| {
-            format!("The log is {}\n", path.display())
+            neutral(&format!("The log is {}\n", path.display())).into_owned()
         });
         // SAFETY: no handler is installed yet and `INSTALL` lets one thread in.
         unsafe { *EPILOGUE.0.get() = Box::leak(epilogue.into_bytes().into_boxed_slice()) };

@@ -1,6 +1,7 @@
 //! The one place that log lines go through, callable from any thread, foreign ones included: it never panics and
 //! never waits for a reader.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,6 +13,7 @@ use tokio::sync::Notify;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::text::sanitize::neutral;
+use crate::text::secrets::without_secrets;
 
 use super::{LogLevel, LogLine, file};
 
@@ -100,7 +102,10 @@ impl LogSink {
     }
 
     /// Adds a line. Never panics; a line that can't be written to the file is still shown.
-    pub fn push(&self, line: LogLine) {
+    pub fn push(&self, mut line: LogLine) {
+        if let Cow::Owned(safe) = without_secrets(&line.text) {
+            line.text = safe;
+        }
         self.write(&line);
         {
             let mut ring = self.0.ring.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,6 +210,17 @@ mod tests {
         let text = fs::read_to_string(sink.path().unwrap()).unwrap();
         assert!(!text.trim_end().contains(char::is_control), "{text:?}");
         assert!(!text.contains('\u{202e}'), "{text:?}");
+    }
+
+    #[test]
+    fn an_address_is_logged_without_its_password_and_signature() {
+        let dir = tempfile::tempdir().unwrap();
+        let sink = LogSink::open(dir.path()).unwrap();
+        sink.push(line("from https://u:SECRET@h/m.gguf?sig=SECRET failed"));
+        let logged = fs::read_to_string(sink.path().unwrap()).unwrap();
+        let shown = &sink.take()[0].text;
+        assert_eq!(shown, "from https://…@h/m.gguf?… failed");
+        assert!(logged.contains(shown.as_str()), "{logged}");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use crate::text::secrets::without_secrets;
+
 /// A model of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,7 +87,7 @@ impl fmt::Display for Source {
                     more => write!(f, "pip, {more} packages from {first}"),
                 }
             }
-            Source::Url { url } => f.write_str(url),
+            Source::Url { url } => f.write_str(&without_secrets(url)),
         }
     }
 }

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::catalogue::Source;
+use crate::paths::create_private;
 use crate::text::sanitize::neutral_line;
+use crate::text::secrets::without_secrets;
 use part::Part;
 
 pub use request::PullRequest;
@@ -91,7 +93,7 @@ pub enum PullError {
     #[error("the download was stopped; pull again to go on with it")]
     Cancelled,
     /// What was asked for makes no sense.
-    #[error("{0}")]
+    #[error("{}", without_secrets(.0))]
     Request(String),
     /// Another file has the model's name.
     #[error("{} exists and is another file: {reason}; move it away and pull again", neutral_line(&path.display().to_string()))]
@@ -116,6 +118,12 @@ pub enum PullError {
         need: u64,
         /// Bytes free.
         have: u64,
+    },
+    /// The disk ran full on the way.
+    #[error("{} is full; free some space and pull again to go on with the download", neutral_line(&folder.display().to_string()))]
+    DiskFull {
+        /// The folder.
+        folder: PathBuf,
     },
     /// A file operation failed.
     #[error("{}: {error}", neutral_line(&path.display().to_string()))]
@@ -149,7 +157,7 @@ fn listed(reasons: &[(String, String)]) -> String {
             out,
             "\n  {}: {}",
             neutral_line(source),
-            neutral_line(reason)
+            neutral_line(&without_secrets(reason))
         );
     }
     out
@@ -257,7 +265,7 @@ fn fetch(
     watch: &mut Watch,
 ) -> Result<PathBuf, PullError> {
     request::check_file_name(&request.file)?;
-    std::fs::create_dir_all(folder).map_err(PullError::io(folder))?;
+    create_private(folder).map_err(PullError::io(folder))?;
     let target = folder.join(&request.file);
     if part::is_in_place(&target, request, watch)? {
         return Ok(target);

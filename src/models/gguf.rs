@@ -293,6 +293,11 @@ impl GgufFile {
         {
             return Some(format!("it is no model but a file of the kind '{kind}'"));
         }
+        if let Some(tokenizer @ ("none" | "no_vocab" | "bert")) = self.str("tokenizer.ggml.model") {
+            return Some(format!(
+                "with its tokenizer, '{tokenizer}', it writes no text"
+            ));
+        }
         let pooling = self.arch_u64("pooling_type").unwrap_or(0);
         match pooling {
             0 => None,

@@ -39,11 +39,12 @@ pub(super) fn terminal(tty: OwnedFd, endings: Endings) -> io::Result<()> {
     Ok(())
 }
 
-/// Watches for signals that ask the program to end. One that was ignored when the program started stays so.
+/// Watches for signals that ask the program to end, and tells the first. One that was ignored when the program started
+/// stays so.
 ///
 /// # Errors
 /// The thread can't be started.
-pub(super) fn signals(endings: Endings) -> io::Result<()> {
+pub fn signals(heard: impl FnOnce(Signal) + Send + 'static) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
@@ -69,7 +70,7 @@ pub(super) fn signals(endings: Endings) -> io::Result<()> {
                         })
                         .map_or(Poll::Pending, Poll::Ready)
                 });
-                endings.begin(Ending::Signal(first.await));
+                heard(first.await);
             });
         })?;
     Ok(())

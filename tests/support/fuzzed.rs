@@ -201,11 +201,11 @@ fn template_here(data: &[u8]) {
     let options = RenderOptions::at(jiff::civil::date(2026, 1, 2).at(3, 4, 5, 0));
     let messages = [
         TemplateMessage {
-            role: "user",
+            role: Role::User,
             content: "Hello <|im_end|>".into(),
         },
         TemplateMessage {
-            role: "assistant",
+            role: Role::Assistant,
             content: "Hi".into(),
         },
     ];
@@ -307,10 +307,12 @@ pub fn text(data: &[u8]) {
 /// Keys and pastes leave a draft whose cursor is between characters.
 pub fn composer(data: &[u8]) {
     let mut composer = Composer::new();
-    let mut rest = data;
+    let Some((&width, mut rest)) = data.split_first() else {
+        return;
+    };
+    let width = u16::from(width).max(1);
     while let Some((&action, after)) = rest.split_first() {
         rest = after;
-        let width = u16::from(rest.first().copied().unwrap_or(20)).max(1);
         match action % 24 {
             0 => composer.left(),
             1 => composer.right(),
@@ -323,6 +325,8 @@ pub fn composer(data: &[u8]) {
             8 => composer.kill_word_back(),
             9 => composer.kill_to_start(),
             10 => composer.kill_to_end(),
+            // What is put back again and again doubles: beyond this it would only take its time.
+            11 if composer.text().len() > 1 << 14 => composer.set_text(""),
             11 => drop(composer.yank()),
             12 => drop(composer.undo()),
             13 => drop(composer.up(width)),

@@ -62,8 +62,19 @@ impl Spawn {
         }
     }
 
+    /// Runs in this folder.
+    pub fn folder(mut self, folder: &std::path::Path) -> Spawn {
+        self.command.cwd(folder);
+        self
+    }
+
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Spawn {
         self.command.arg(argument);
+        self
+    }
+
+    pub fn args(mut self, arguments: &[&str]) -> Spawn {
+        self.command.args(arguments);
         self
     }
 
@@ -237,6 +248,11 @@ impl Pty {
     /// Everything written so far, broken bytes replaced.
     pub fn raw(&self) -> String {
         String::from_utf8_lossy(&self.state().raw).into_owned()
+    }
+
+    /// Everything written so far, byte for byte.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.state().raw.clone()
     }
 
     /// Forgets what was written so far; the screen stays.

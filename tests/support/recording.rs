@@ -35,7 +35,7 @@ impl Loader for RecordingLoader {
         interrupt: &Arc<Interrupt>,
         report: &mut dyn FnMut(f32),
     ) -> Result<Loaded, EngineError> {
-        let loaded = LocalLoader.load(path, options, interrupt, report)?;
+        let loaded = LocalLoader::default().load(path, options, interrupt, report)?;
         let model = Recording {
             inner: loaded.model,
             lines: HashMap::new(),
@@ -241,7 +241,7 @@ impl Replay {
 fn cold(path: &Path, options: &LoadOptions) -> Box<dyn Inference> {
     let interrupt = Arc::new(Interrupt::default());
     interrupt.begin(1);
-    LocalLoader
+    LocalLoader::default()
         .load(path, options, &interrupt, &mut |_| {})
         .unwrap()
         .model

@@ -17,7 +17,7 @@ use crate::engine::inference::{Interrupt, Loaded, Loader};
 use crate::engine::options::LoadOptions;
 use crate::models::parts::ModelFiles;
 
-use super::LocalLoader;
+use super::{LocalLoader, Templates};
 pub use child::run as run_child;
 use child::{Report, Request};
 use record::Record;
@@ -29,6 +29,8 @@ pub const ARGUMENT: &str = "__try-load";
 const STEP: Duration = Duration::from_millis(10);
 /// How long a trial may take, besides what reading the file does.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a model's template may render a conversation.
+const TEMPLATE_PATIENCE: Duration = Duration::from_secs(5);
 /// The slowest reading that is waited for, in bytes a second.
 const SLOWEST: u64 = 10 << 20;
 /// Most bytes of reports that are understood.
@@ -36,29 +38,41 @@ const LONGEST_REPORTS: u64 = 1 << 20;
 /// Most bytes kept of what the child says last on standard error.
 const KEPT_WORDS: usize = 16 << 10;
 
-/// Loads GGUF files with llama.cpp, after a trial in a child process where they are new.
+/// Loads GGUF files with llama.cpp, after a trial in a child process where they are new. A model's own template stays in
+/// a process apart.
 #[derive(Debug)]
 pub struct TriedLoader {
     /// This program, which takes [`ARGUMENT`].
     program: PathBuf,
     record: Record,
     patience: Duration,
+    loader: LocalLoader,
 }
 
 impl TriedLoader {
     /// A loader that starts `program` for trials and remembers in the file `record` what went well.
     #[must_use]
     pub fn new(program: PathBuf, record: Option<PathBuf>) -> TriedLoader {
+        let templates = Templates {
+            program: program.clone(),
+            patience: TEMPLATE_PATIENCE,
+        };
         TriedLoader {
             program,
             record: Record::new(record),
             patience: PATIENCE,
+            loader: LocalLoader {
+                templates: Some(templates),
+            },
         }
     }
 
-    /// The same, which gives a trial this long besides the time that reading the file takes.
+    /// The same, which gives a trial this long besides the time that reading the file takes, and as long to a template.
     #[must_use]
-    pub fn with_patience(self, patience: Duration) -> TriedLoader {
+    pub fn with_patience(mut self, patience: Duration) -> TriedLoader {
+        if let Some(templates) = &mut self.loader.templates {
+            templates.patience = patience;
+        }
         TriedLoader { patience, ..self }
     }
 }
@@ -78,7 +92,7 @@ impl Loader for TriedLoader {
             .and_then(|files| record::key(&files.paths, options));
         let known = key.as_ref().is_some_and(|key| self.record.has(key));
         let (Some(files), Some(key), false, Some(text)) = (files, key, known, path.to_str()) else {
-            return LocalLoader.load(path, options, interrupt, report);
+            return self.loader.load(path, options, interrupt, report);
         };
         let request = Request {
             path: text.to_owned(),
@@ -102,7 +116,7 @@ impl Loader for TriedLoader {
             // A system without room for a process: llama.cpp itself may still load it.
             Err(error) => tracing::warn!("no trial of {}: {error}", path.display()),
         }
-        LocalLoader.load(path, options, interrupt, &mut |progress| {
+        self.loader.load(path, options, interrupt, &mut |progress| {
             report(0.5 + progress / 2.0);
         })
     }

@@ -1,6 +1,9 @@
 //! The template that a model's conversations are rendered with: its own where that works, else a stand-in, with a
 //! notice that says so.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use jiff::civil::date;
 
 use super::family::{Fallback, ModelIdentity, family, is_chat_model};
@@ -97,6 +100,11 @@ impl ChatTemplate {
         })
     }
 
+    pub(super) fn apart(mut self, program: PathBuf, patience: Duration) -> ChatTemplate {
+        self.template = self.template.apart(program, patience);
+        self
+    }
+
     /// The Jinja source.
     #[must_use]
     pub fn source(&self) -> &str {
@@ -135,7 +143,7 @@ fn usable(source: &str, bos: &str, eos: &str) -> Result<Template, TemplateError>
     let template = Template::parse(source, bos, eos)?;
     let options = RenderOptions::at(date(2025, 1, 1).at(12, 0, 0, 0));
     let message = |role: Role| TemplateMessage {
-        role: role.name(),
+        role,
         content: "Hello".to_string(),
     };
     let mut failure = None;
@@ -147,7 +155,7 @@ fn usable(source: &str, bos: &str, eos: &str) -> Result<Template, TemplateError>
         let messages: Vec<TemplateMessage> = roles.iter().copied().map(message).collect();
         match template.render(&messages, &options) {
             Ok(_) | Err(TemplateError::Raised { .. }) => return Ok(template),
-            Err(error @ TemplateError::Endless) => return Err(error),
+            Err(error @ (TemplateError::Endless | TemplateError::Died)) => return Err(error),
             Err(error @ (TemplateError::Syntax { .. } | TemplateError::Failed { .. })) => {
                 failure.get_or_insert(error);
             }

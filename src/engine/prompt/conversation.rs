@@ -65,7 +65,7 @@ impl Turn {
     pub fn render(&self, content: impl FnMut(usize) -> String) -> TemplateMessage {
         let parts: Vec<String> = self.messages.iter().copied().map(content).collect();
         TemplateMessage {
-            role: self.role.name(),
+            role: self.role,
             content: parts.join("\n\n"),
         }
     }

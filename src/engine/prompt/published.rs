@@ -172,7 +172,7 @@ impl Subject {
         let messages: Vec<TemplateMessage> = messages
             .iter()
             .map(|message| TemplateMessage {
-                role: message.role.name(),
+                role: message.role,
                 content: message.text.clone(),
             })
             .collect();

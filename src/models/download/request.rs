@@ -116,8 +116,15 @@ fn from_hub(text: &str, network: &Network) -> Result<PullRequest, PullError> {
 }
 
 fn from_url(url: &str) -> Result<PullRequest, PullError> {
-    let path = url.split(['?', '#']).next().unwrap_or_default();
-    let name = path.rsplit('/').next().unwrap_or_default();
+    let named = url.split(['?', '#']).next().unwrap_or_default();
+    let behind_scheme = named.split_once("://").map_or(named, |(_, rest)| rest);
+    // What stands before the first slash is the host, and perhaps a password.
+    let Some((_, name)) = behind_scheme.rsplit_once('/') else {
+        return Err(PullError::Request(format!(
+            "{} names no file",
+            neutral_line(url)
+        )));
+    };
     check_file_name(name)?;
     Ok(PullRequest {
         file: name.to_owned(),

@@ -13,6 +13,13 @@ const MOST_BLOCKS: u64 = 512;
 /// `LLAMA_MAX_EXPERTS`.
 const MOST_EXPERTS: u64 = 1024;
 
+/// What is added below a square root.
+const EPSILONS: [&str; 3] = [
+    "attention.layer_norm_epsilon",
+    "attention.layer_norm_rms_epsilon",
+    "attention.group_norm_epsilon",
+];
+
 /// Checks the metadata.
 pub(super) fn metadata(metadata: &BTreeMap<String, Value>) -> Result<(), GgufFault> {
     let architecture = metadata
@@ -48,6 +55,16 @@ pub(super) fn metadata(metadata: &BTreeMap<String, Value>) -> Result<(), GgufFau
         )?;
     }
     experts_of(architecture, metadata, whole_number)?;
+    for name in EPSILONS {
+        let key = format!("{architecture}.{name}");
+        if let Some(value) = metadata.get(&key).filter(|value| {
+            let number = value.as_f64();
+            number.is_some_and(|number| !number.is_finite() || number < 0.0)
+        }) {
+            return Err(invalid(&format!("'{key}'"), value, "a number from 0"));
+        }
+    }
+    rotation(architecture, whole_number)?;
     let key = format!("{architecture}.rope.scaling.type");
     if let Some(scaling) = metadata.get(&key) {
         const KNOWN: [&str; 4] = ["none", "linear", "yarn", "longrope"];
@@ -60,6 +77,32 @@ pub(super) fn metadata(metadata: &BTreeMap<String, Value>) -> Result<(), GgufFau
         }
     }
     vocabulary(metadata)
+}
+
+/// Rotated dimensions come in pairs, within a head.
+fn rotation(
+    architecture: &str,
+    whole_number: impl Fn(&str) -> Result<Option<u64>, GgufFault>,
+) -> Result<(), GgufFault> {
+    let Some(rotated) = whole_number("rope.dimension_count")? else {
+        return Ok(());
+    };
+    let field = format!("'{architecture}.rope.dimension_count'");
+    if rotated % 2 != 0 {
+        return Err(invalid(&field, rotated, "an even number"));
+    }
+    let of_embedding = match (
+        whole_number("embedding_length")?,
+        whole_number("attention.head_count")?,
+    ) {
+        (Some(embedding), Some(heads)) => embedding.checked_div(heads),
+        (_, None) | (None, _) => None,
+    };
+    let head = whole_number("attention.key_length")?
+        .or(of_embedding)
+        .max(whole_number("attention.key_length_swa")?)
+        .max(whole_number("attention.key_length_mla")?);
+    head.map_or(Ok(()), |head| at_most(&field, rotated, head))
 }
 
 /// The rules that llama.cpp asserts on loading.
@@ -150,6 +193,12 @@ fn vocabulary(metadata: &BTreeMap<String, Value>) -> Result<(), GgufFault> {
     Ok(())
 }
 
+/// Whether a tensor's values are factors or summands; a few hold places in tables.
+fn is_computed_with(name: &str) -> bool {
+    const ENDS: [&str; 4] = [".weight", ".bias", ".ssm_a", ".ssm_d"];
+    ENDS.iter().any(|end| name.ends_with(end)) && !name.contains("tid2eid")
+}
+
 /// Checks the tensors of a file of `size` bytes whose header ends at byte `header_end`.
 pub(super) fn tensors(
     tensors: &[TensorInfo],
@@ -180,6 +229,13 @@ pub(super) fn tensors(
     // llama.cpp takes tensors that follow each other without a gap, and no others.
     let mut expected = 0_u64;
     for tensor in tensors {
+        if tensor.kind.is_whole() && is_computed_with(&tensor.name) {
+            return Err(invalid(
+                &format!("the type of '{}'", tensor.name),
+                tensor.kind.name(),
+                "a type of weights",
+            ));
+        }
         let field = format!("the offset of '{}'", tensor.name);
         if tensor.offset != expected {
             return Err(invalid(&field, tensor.offset, &expected.to_string()));

@@ -92,6 +92,12 @@ impl TensorType {
         TYPES[self.0].name
     }
 
+    /// Whether the elements are whole numbers, which no model computes with.
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        (24..=27).contains(&TYPES[self.0].number)
+    }
+
     /// Elements that share a block.
     #[must_use]
     pub fn block_elements(self) -> u64 {

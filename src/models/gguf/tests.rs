@@ -184,6 +184,11 @@ fn models_that_write_nothing_say_so() {
     for name in ["bert", "nomic-bert", "t5encoder", "clip"] {
         assert!(not_chat(named(name)).unwrap().contains(name));
     }
+    for name in ["none", "no_vocab", "bert"] {
+        let tokenizer = TinyValue::Text(name.into());
+        let reason = not_chat(tiny().set("tokenizer.ggml.model", tokenizer)).unwrap();
+        assert!(reason.contains(name), "{reason}");
+    }
     assert!(
         not_chat(tiny().set("llama.pooling_type", TinyValue::U32(1)))
             .unwrap()

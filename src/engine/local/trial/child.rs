@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::event::EngineError;
+use crate::engine::expendable::be_expendable;
 use crate::engine::inference::{Interrupt, Loader, Logits, Seq};
 use crate::engine::local::LocalLoader;
 use crate::engine::local::memory::System;
@@ -50,7 +51,7 @@ pub fn run(input: impl Read, mut output: impl Write + Send) -> std::io::Result<(
     let mut text = Vec::new();
     input.take(LONGEST_REQUEST).read_to_end(&mut text)?;
     let request: Request = serde_json::from_slice(&text)?;
-    be_expendable(request.options.memory);
+    be_expendable(most_memory(request.options.memory));
     log::set_sink(|line| {
         if matches!(line.level, LogLevel::Warn | LogLevel::Error) {
             eprintln!("{}", line.text);
@@ -82,7 +83,8 @@ fn attempt(request: &Request, output: &mut (impl Write + Send)) -> Result<(), En
         }
     };
     let path = Path::new(&request.path);
-    let mut loaded = LocalLoader.load(path, &request.options, &interrupt, &mut report)?;
+    let mut loaded =
+        LocalLoader::default().load(path, &request.options, &interrupt, &mut report)?;
     let decoded = loaded.model.decode(Seq(0), &[TokenId(0)], 0, Logits::Last);
     decoded.map_err(|error| {
         EngineError::new(
@@ -99,28 +101,11 @@ fn say(report: &Report, output: &mut impl Write) -> std::io::Result<()> {
     output.flush()
 }
 
-#[cfg(target_os = "linux")]
-fn be_expendable(memory: MemoryCheck) {
-    use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
-    // Each of these is a courtesy: where the system refuses one, the trial goes on.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
-    let _ = setrlimit(Resource::Core, none);
-    // What a file makes the program ask for beyond what is free is refused, where otherwise the system would swap. The
-    // weights are mapped from the file and don't count; drivers of other processors map more than they use.
-    let free = System::here().free();
-    if let (MemoryCheck::Check, Some(free), false) = (memory, free, backend::has_gpu()) {
-        let limit = Rlimit {
-            current: Some(free),
-            maximum: Some(free),
-        };
-        let _ = setrlimit(Resource::Data, limit);
+/// What a file makes the program ask for beyond what is free is refused, where otherwise the system would swap. The
+/// weights are mapped from the file and don't count; drivers of other processors map more than they use.
+fn most_memory(memory: MemoryCheck) -> Option<u64> {
+    match memory {
+        MemoryCheck::Check if !backend::has_gpu() => System::here().free(),
+        MemoryCheck::Check | MemoryCheck::Force => None,
     }
 }
-
-#[cfg(not(target_os = "linux"))]
-fn be_expendable(_: MemoryCheck) {}

@@ -45,7 +45,7 @@ proptest! {
         prop_assert_eq!(control_count(&vocabulary, &prompt), 2 * messages.len() + 1);
         let plain: Vec<TemplateMessage> = messages
             .iter()
-            .map(|message| TemplateMessage { role: message.role.name(), content: message.text.clone() })
+            .map(|message| TemplateMessage { role: message.role, content: message.text.clone() })
             .collect();
         prop_assert_eq!(&prompt.text, &builder(CHATML, &vocabulary).template().render(&plain, &options()).unwrap());
         let covered: usize = prompt.spans.iter().map(|span| span.tokens.len()).sum();

@@ -35,6 +35,28 @@ fn a_cut_download_goes_on_in_the_next_pull() {
 }
 
 #[test]
+fn a_new_signature_asks_for_the_same_file_and_none_is_kept() {
+    let server = Server::start(|_, request| partial(&model(), request.range.unwrap(), "a"));
+    let signed = PullRequest {
+        sources: vec![Source::Url {
+            url: format!("{}/tiny.gguf?sig=NEW", server.url),
+        }],
+        ..wanted(&[])
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut part = Part::open(folder.path(), "tiny.gguf").unwrap();
+    part.write(&model()[..1000]).unwrap();
+    let address = format!("{}/tiny.gguf?sig=OLD", server.url);
+    part.set_origin(&part::Origin::new(&address, "\"a\"".to_owned()))
+        .unwrap();
+    drop(part);
+    let kept = fs::read_to_string(folder.path().join("tiny.gguf.part.origin")).unwrap();
+    assert!(!kept.contains("OLD"), "{kept}");
+    pull_into(folder, &signed, &offline()).assert_whole();
+    assert_eq!(server.request(0).range, Some(1000));
+}
+
+#[test]
 fn bytes_from_another_address_are_never_continued() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("tiny.gguf.part"), vec![7; 1000]).unwrap();

@@ -14,6 +14,45 @@ fn header(tensors: u64, keys: u64) -> Vec<u8> {
 }
 
 #[test]
+fn numbers_that_abort_the_computation_are_refused_with_field_and_values() {
+    let refused = |key: &str, value: TinyValue| {
+        let model = TinyGguf::new(TinyKind::Llama).set(key, value);
+        parse(&model.encode()).unwrap_err().to_string()
+    };
+    for epsilon in [f32::NAN, f32::NEG_INFINITY, f32::INFINITY, -1.0] {
+        let told = refused(
+            "llama.attention.layer_norm_rms_epsilon",
+            TinyValue::F32(epsilon),
+        );
+        assert!(told.contains("layer_norm_rms_epsilon"), "{told}");
+        assert!(told.contains("expected a number from 0"), "{told}");
+    }
+    // 64 values in 4 heads.
+    let rope = |value| refused("llama.rope.dimension_count", TinyValue::U32(value));
+    assert!(rope(15).contains("is 15, expected an even number"));
+    assert!(rope(18).contains("is 18, the most accepted is 16"));
+    assert!(rope(65_536).contains("is 65536, the most accepted is 16"));
+}
+
+#[test]
+fn weights_of_whole_numbers_are_refused() {
+    let mut bytes = TinyGguf::new(TinyKind::Llama).encode();
+    let name = b"blk.0.ffn_norm.weight";
+    let at = bytes
+        .windows(name.len())
+        .position(|window| window == name)
+        .unwrap();
+    // One dimension: its count, its size, then the type.
+    let kind = at + name.len() + 4 + 8;
+    bytes[kind] = 26;
+    let told = parse(&bytes).unwrap_err().to_string();
+    assert!(
+        told.contains("the type of 'blk.0.ffn_norm.weight' is I32, expected a type of weights"),
+        "{told}"
+    );
+}
+
+#[test]
 fn huge_counts_are_refused_before_anything_is_read() {
     assert!(fault(&header(1 << 60, 0)).contains("the number of tensors is 1152921504606846976"));
     assert!(

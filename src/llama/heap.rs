@@ -1,0 +1,11 @@
+//! The C heap, which llama.cpp and this program share.
+
+/// Gives memory that is free back to the system. Without it, what one long paste or one model took stays with the
+/// process for good, spread over the heaps of its threads.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: takes no pointers and may be called from any thread at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
