@@ -87,11 +87,19 @@ impl Terminal {
         Ok(())
     }
 
-    /// Sets raw mode again: another process may have changed it while this one was stopped.
+    /// Takes everything again that another process may have changed while this one was stopped without a warning: the
+    /// mode, the screen, the kind of paste. What the keyboard sends was pushed once and stays pushed.
     ///
     /// # Errors
-    /// The terminal refuses it.
-    pub fn make_raw(&self) -> anyhow::Result<()> {
+    /// The terminal refuses a setting.
+    pub fn take_again(&mut self) -> anyhow::Result<()> {
+        self.make_raw()?;
+        self.screen.backend_mut().emit(ENTER.as_bytes())?;
+        self.redraw()?;
+        Ok(())
+    }
+
+    fn make_raw(&self) -> anyhow::Result<()> {
         // crossterm reads Ctrl-J as Enter unless it believes to have set raw mode itself.
         crossterm::terminal::enable_raw_mode().context("the terminal refuses raw mode")?;
         let mut raw = termios::tcgetattr(&self.tty)?;

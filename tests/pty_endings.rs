@@ -81,6 +81,9 @@ fn fatal_signals_give_the_terminal_back_and_stay_visible_in_the_exit_status() {
         (Signal::BUS, "SIGBUS"),
         (Signal::ILL, "SIGILL"),
         (Signal::FPE, "SIGFPE"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::SYS, "SIGSYS"),
+        (Signal::XCPU, "SIGXCPU"),
         (Signal::ABORT, "SIGABRT"),
     ] {
         for moment in MOMENTS {
@@ -360,4 +363,24 @@ fn stopped_time_is_in_no_figure() {
         Duration::from_millis(gap) < stop / 2,
         "the longest gap was {gap} ms"
     );
+}
+
+#[test]
+fn after_a_stop_without_warning_every_mode_is_taken_again() {
+    let run = start("rate=50");
+    run.pty.wait_for_text("state ready");
+    let taken = || ["\x1b[?1049h", "\x1b[?2004h", "\x1b[?25l"].map(|mode| run.pty.raw_count(mode));
+    let before = taken();
+    run.pty.signal(Signal::STOP);
+    run.pty.signal(Signal::CONT);
+    let again = before.map(|count| count + 1);
+    let began = std::time::Instant::now();
+    while taken()
+        .into_iter()
+        .zip(again)
+        .any(|(taken, again)| taken < again)
+    {
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", taken());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

@@ -21,7 +21,7 @@ use std::sync::{Mutex, Once, PoisonError};
 use crate::text::sanitize::neutral;
 
 /// The signals that mean a fault in this process, with what they mean to the user.
-const FATAL: [(c_int, &str); 5] = [
+const FATAL: [(c_int, &str); 8] = [
     (libc::SIGSEGV, "SIGSEGV (a bad memory access)"),
     (
         libc::SIGBUS,
@@ -32,6 +32,18 @@ const FATAL: [(c_int, &str); 5] = [
         "SIGILL (an instruction this processor does not know)",
     ),
     (libc::SIGFPE, "SIGFPE (an arithmetic fault)"),
+    (
+        libc::SIGTRAP,
+        "SIGTRAP (foreign code gave up, or a debugger left)",
+    ),
+    (
+        libc::SIGSYS,
+        "SIGSYS (a call to the system that is forbidden here)",
+    ),
+    (
+        libc::SIGXCPU,
+        "SIGXCPU (the limit on processor time, ulimit -t)",
+    ),
     (
         libc::SIGABRT,
         "SIGABRT (it gave up; the end of the log says why)",
@@ -328,13 +340,26 @@ extern "C" fn on_ggml_abort(message: *const c_char) {
     }
     // SAFETY: llama.cpp hands over a NUL-terminated buffer of its own that lives during the call.
     let bytes = unsafe { CStr::from_ptr(message) }.to_bytes();
+    let mut harmless = [0; MESSAGE_CAPACITY];
     let len = bytes.len().min(MESSAGE_CAPACITY);
+    for (to, byte) in harmless.iter_mut().zip(bytes) {
+        *to = printable(*byte);
+    }
     // SAFETY: `len` is within both buffers. Two threads may abort at once; then the text is a mixture of two
     // messages, all of it initialised bytes.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), MESSAGE.0.get().cast::<u8>(), len) };
+    unsafe { ptr::copy_nonoverlapping(harmless.as_ptr(), MESSAGE.0.get().cast::<u8>(), len) };
     MESSAGE_LEN.store(len, Ordering::SeqCst);
-    write_raw(libc::STDERR_FILENO, bytes);
+    write_raw(libc::STDERR_FILENO, &harmless[..len]);
     write_raw(libc::STDERR_FILENO, b"\n");
+}
+
+/// The byte, or a question mark where it could steer a terminal: the message quotes names from the model's file, and
+/// nothing that allocates may run here.
+fn printable(byte: u8) -> u8 {
+    match byte {
+        b' '..=b'~' | b'\n' => byte,
+        _ => b'?',
+    }
 }
 
 extern "C" fn on_fatal_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
@@ -419,5 +444,19 @@ fn wait_until(mut milliseconds: u32, done: impl Fn() -> bool) {
         // SAFETY: `step` lives during the call; a null remainder is allowed.
         unsafe { libc::nanosleep(&raw const step, ptr::null_mut()) };
         milliseconds -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_abort_message_keeps_no_byte_that_steers_a_terminal() {
+        let text: Vec<u8> = "a\u{1b}[2J\u{9b}b\u{202e}\n"
+            .bytes()
+            .map(printable)
+            .collect();
+        assert_eq!(text, b"a?[2J??b???\n");
     }
 }

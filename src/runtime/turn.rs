@@ -248,11 +248,8 @@ impl<P: Program> Loop<P> {
 
     /// Continued after a stop that came without warning.
     fn resumed(&mut self, engine: &impl EngineLink) {
-        if let Err(error) = self.terminal.make_raw() {
+        if let Err(error) = self.terminal.take_again() {
             tracing::warn!("{error:#}");
-        }
-        if let Err(error) = self.terminal.redraw() {
-            self.lost(&error);
         }
         self.resize(engine);
     }
