@@ -38,7 +38,7 @@ use crate::text::transcript::Transcript;
 use crate::ui::palette::Palette;
 
 use conversation::{Conversation, CutOff};
-use keeping::OpenChat;
+use keeping::{OpenChat, States};
 use layout::Layout;
 use log_ring::LogRing;
 use message::{Effect, Msg};
@@ -90,6 +90,10 @@ pub struct App {
     replaced: Vec<CutOff>,
     /// The sampling that the running reply was asked with.
     asked: Sampling,
+    /// Where the states of chats are kept.
+    states: Option<States>,
+    /// The request for the state of the chat on screen.
+    restoring: Option<RequestId>,
 }
 
 impl App {
@@ -133,6 +137,8 @@ impl App {
             last_id: 0,
             replaced: Vec::new(),
             asked: Sampling::default(),
+            states: None,
+            restoring: None,
         };
         match keymap {
             Ok(keymap) => app.keymap = keymap,
@@ -250,6 +256,13 @@ impl App {
             }
             Event::Failed { id, error } => return self.failed(id, error),
             Event::Prompt { .. } => {}
+            Event::Restored {
+                id,
+                tokens,
+                took,
+                saved,
+            } => self.state_restored(id, (tokens, took, saved)),
+            Event::NotRestored { id, reason } => self.state_refused(id, &reason),
             Event::Cache { cache } => self.cache = cache,
             Event::Stopped => self.engine_stopped(),
         }

@@ -70,13 +70,19 @@ pub struct ChatsConfig {
     pub save: bool,
     /// In which file; where it is not set, in platen's data directory.
     pub file: Option<PathBuf>,
+    /// What the states of chats may take on disk, in MiB, so that they need not be read again; 0 keeps none.
+    pub cache_disk: u32,
 }
+
+/// What the states of chats may take on disk where nothing else is asked for, in MiB.
+const DEFAULT_DISK_MIB: u32 = 4096;
 
 impl Default for ChatsConfig {
     fn default() -> Self {
         ChatsConfig {
             save: true,
             file: None,
+            cache_disk: DEFAULT_DISK_MIB,
         }
     }
 }

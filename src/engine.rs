@@ -12,6 +12,7 @@ pub mod local;
 pub mod options;
 pub mod prompt;
 pub mod sampling;
+mod snapshot;
 pub mod stats;
 pub mod stream;
 pub mod timer;

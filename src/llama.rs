@@ -8,6 +8,9 @@
     reason = "llama.cpp is a C library; every block says why it is sound"
 )]
 
+/// The version of the bindings, pinned in Cargo.toml: the form of a saved state is llama.cpp's own and may change with it.
+pub const VERSION: &str = "llama-cpp-sys-2 0.1.161";
+
 pub mod backend;
 pub mod context;
 pub mod crash;

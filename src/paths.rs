@@ -102,6 +102,12 @@ impl Paths {
         self.data_dir.join("chats.db")
     }
 
+    /// The states of chats, which can be made again.
+    #[must_use]
+    pub fn states_dir(&self) -> PathBuf {
+        self.cache_dir.join("kv")
+    }
+
     /// Which model files have been tried.
     #[must_use]
     pub fn tried_file(&self) -> PathBuf {

@@ -140,6 +140,9 @@ pub fn run<P: Program, L: EngineLink>(session: Session<P, L>) -> anyhow::Result<
             log,
         };
         let ending = turn.run(&engine, sources, wanted).await;
+        if turn.keeps_state() {
+            endings.wait_for_state();
+        }
         endings.begin(ending);
         // The last words go to the disk while the terminal, which may not answer any more, is given back.
         let farewell = turn.leave();

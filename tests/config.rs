@@ -164,6 +164,8 @@ threads = 3 # env PLATEN_THREADS
 kv_type_k = "f16" # default
 kv_type_v = "f16" # default
 flash_attention = "auto" # default
+swa_cache = "full" # default
+# cache_ram: 1024, or a quarter of what is free where that is less # default
 # gpu_layers: as many as fit # default
 memory = "check" # default
 
@@ -183,6 +185,7 @@ stop = ["a", "b"] # flag --stop
 [chats]
 save = true # default
 # file: chats.db in platen's data directory # default
+cache_disk = 4096 # default
 
 [ui]
 panels = "auto" # default

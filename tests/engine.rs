@@ -11,6 +11,7 @@ mod scripted;
 #[path = "support/session.rs"]
 mod session;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -258,6 +259,115 @@ fn other_branches_give_way_where_the_cells_run_out() {
     let id = session.generate();
     let again = session.finish(id).unwrap();
     assert_eq!(again.stats.read_tokens, 1, "it was set aside");
+}
+
+/// What is said about a chat's state: the event, or nothing within the next turn.
+fn restore(session: &mut Session, file: &Path) -> Option<Event> {
+    let id = session.next_id();
+    session.engine.send(Command::Restore {
+        id,
+        chat: session.chat,
+        file: file.to_owned(),
+        messages: session.messages.clone(),
+    });
+    let tokenize = session.next_id();
+    let messages = session.messages.clone();
+    session.engine.send(Command::Tokenize {
+        id: tokenize,
+        messages,
+    });
+    let mut told = None;
+    loop {
+        match session.event() {
+            event @ (Event::Restored { .. } | Event::NotRestored { .. }) => told = Some(event),
+            Event::Prompt { .. } => return told,
+            _ => {}
+        }
+    }
+}
+
+fn save(session: &mut Session, file: &Path, budget: u64) {
+    session.engine.send(Command::Save {
+        chat: session.chat,
+        file: file.to_owned(),
+        budget,
+    });
+}
+
+#[test]
+fn a_state_on_disk_spares_a_new_run_the_reading() {
+    for memory in [MemoryKind::Attention, MemoryKind::Recurrent] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kv/1.kv");
+        let script = || Script {
+            memory,
+            ..Script::replying(&[&["a"], &["b"]])
+        };
+        let mut first = session(script());
+        let said = first.say("something that is long enough to be kept");
+        save(&mut first, &file, 1 << 20);
+        let messages = first.messages.clone();
+        drop(first);
+        assert!(file.is_file(), "written before the engine ended");
+
+        let mut second = session(script());
+        second.messages = messages;
+        let Some(Event::Restored { tokens, saved, .. }) = restore(&mut second, &file) else {
+            panic!("not restored")
+        };
+        assert_eq!(tokens, said.cache.used);
+        let rate = said.stats.prefill_tok_s.unwrap();
+        assert!(near(saved.unwrap().as_secs_f64(), f64::from(tokens) / rate));
+        let next = second.say("and now?");
+        assert_eq!(next.stats.reused_tokens, tokens, "{memory:?}");
+        assert_eq!(next.stats.reread_reason, None);
+    }
+}
+
+#[test]
+fn a_state_on_disk_that_does_not_fit_is_told_and_the_chat_is_read_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("1.kv");
+    let mut first = session(Script::replying(&[&["a"], &["b"]]));
+    let missing = restore(&mut first, &file);
+    assert_eq!(missing, None, "no file is nothing to tell");
+    first.say("something that is long enough to be kept");
+    save(&mut first, &file, 1 << 20);
+    let messages = first.messages.clone();
+    drop(first);
+    let whole = std::fs::read(&file).unwrap();
+    let reason = |session: &mut Session| match restore(session, &file) {
+        Some(Event::NotRestored { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    let begin = || {
+        let mut session = session(Script::replying(&[&["a"], &["b"]]));
+        session.messages = messages.clone();
+        session
+    };
+    // Another conversation.
+    let mut other = begin();
+    other.messages[0].text = "quite another beginning of a chat".into();
+    assert_eq!(reason(&mut other), "the chat is another one by now");
+    // Damage of any kind.
+    for (at, damaged) in [
+        (0, whole.clone()),
+        (1, whole[..whole.len() - 1].to_vec()),
+        (2, Vec::new()),
+    ] {
+        let mut damaged = damaged;
+        if at == 0 {
+            *damaged.last_mut().unwrap() ^= 1;
+        }
+        std::fs::write(&file, damaged).unwrap();
+        let mut session = begin();
+        assert!(reason(&mut session).starts_with("it is"));
+        let reply = session.say("and now?");
+        assert_eq!(
+            (reply.stop, reply.stats.reused_tokens),
+            (StopReason::Eog, 0)
+        );
+    }
 }
 
 #[test]

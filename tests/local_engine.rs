@@ -389,3 +389,79 @@ fn role_markers_in_a_message_stay_text_for_the_real_tokenizer() {
     // <|im_start|> and <|im_end|> of system and user, and <|im_start|> of the reply.
     assert_eq!(tokens.iter().filter(|token| token.control).count(), 5);
 }
+
+#[test]
+fn a_chat_whose_state_comes_from_disk_goes_on_as_if_nothing_had_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chat.kv");
+    let kinds = TinyKind::ALL.map(|kind| (kind, SwaCache::Full));
+    for (kind, swa_cache) in kinds
+        .into_iter()
+        .chain([(TinyKind::Gemma3, SwaCache::Small)])
+    {
+        let path = tiny_gguf::write_in(kind, folder.path());
+        let options = LoadOptions {
+            swa_cache,
+            ..options(2048)
+        };
+        let mut first = open(&path, options.clone());
+        first.max_tokens = 24;
+        first.say("the first message of this chat");
+        let second = first.say("and the second one, a little longer than the first");
+        first.engine.send(Command::Save {
+            chat: first.chat,
+            file: file.clone(),
+            budget: 1 << 30,
+        });
+        let messages = first.messages.clone();
+        let expected = first.say("go on");
+        drop(first);
+
+        let mut again = open(&path, options.clone());
+        again.max_tokens = 24;
+        again.messages = messages.clone();
+        let id = again.next_id();
+        again.engine.send(Command::Restore {
+            id,
+            chat: again.chat,
+            file: file.clone(),
+            messages,
+        });
+        let restored = loop {
+            match again.event() {
+                Event::Restored { tokens, .. } => break tokens,
+                Event::NotRestored { reason, .. } => panic!("{kind:?}: {reason}"),
+                _ => {}
+            }
+        };
+        assert_eq!(restored, second.cache.used, "{kind:?}");
+        let reply = again.say("go on");
+        assert_eq!(reply.stats.reused_tokens, restored, "{kind:?}");
+        assert_eq!(reply.tokens, expected.tokens, "{kind:?} {swa_cache:?}");
+
+        // Another model of the same shape is no place for it.
+        let other = folder.path().join("other.gguf");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let end = bytes.len() - 100;
+        bytes[end] ^= 0x40;
+        std::fs::write(&other, bytes).unwrap();
+        let mut other = open(&other, options);
+        other.messages.clone_from(&again.messages);
+        let id = other.next_id();
+        let messages = other.messages.clone();
+        other.engine.send(Command::Restore {
+            id,
+            chat: other.chat,
+            file: file.clone(),
+            messages,
+        });
+        let reason = loop {
+            match other.event() {
+                Event::NotRestored { reason, .. } => break reason,
+                Event::Restored { .. } => panic!("{kind:?}: a foreign state was taken"),
+                _ => {}
+            }
+        };
+        assert_eq!(reason, "it was made with another model");
+    }
+}

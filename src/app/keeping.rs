@@ -1,9 +1,15 @@
 //! What of the chat is on disk: what happened goes out to be kept, and whether it was comes back.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use crate::chat::keeper::{Keeping, StoreCommand, StoreEvent};
 use crate::chat::record::{ChatHead, ChatId, ChatSlot, ModelRef, StoredChat};
+use crate::engine::command::{Command, RequestId};
 use crate::engine::event::EngineError;
+use crate::engine::token::ChatKey;
 use crate::keymap::Action;
+use crate::ui::format;
 
 use super::App;
 use super::conversation::Conversation;
@@ -25,6 +31,25 @@ pub struct OpenChat {
     told: ChatHead,
     /// The model it was held with before one is loaded.
     model: Option<ModelRef>,
+    /// The chat in the store that it was read from.
+    read_from: Option<ChatId>,
+}
+
+/// Where the states of chats are kept, so that they need not be read again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct States {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Names the store that the chats are in.
+    pub store: String,
+    /// Bytes that all may take.
+    pub budget: u64,
+}
+
+impl States {
+    fn file(&self, id: ChatId) -> PathBuf {
+        self.folder.join(format!("{}-{id}.kv", self.store))
+    }
 }
 
 /// Whether anything was said in a chat during this run.
@@ -45,6 +70,7 @@ impl Default for OpenChat {
             talk: Talk::Read,
             told: ChatHead::default(),
             model: None,
+            read_from: None,
         }
     }
 }
@@ -63,6 +89,7 @@ impl App {
         self.conversation = Conversation::of(chat);
         self.chat.model.clone_from(&chat.head.model);
         self.chat.told = self.head();
+        self.chat.read_from = Some(chat.id);
         if chat.unknown > 0 {
             let (messages, are) = match chat.unknown {
                 1 => ("1 message".to_owned(), "is"),
@@ -71,6 +98,71 @@ impl App {
             self.tell(format!("{messages} of an unknown kind {are} left out."));
         }
         self
+    }
+
+    /// The same state, which keeps the states of chats.
+    #[must_use]
+    pub fn with_states(mut self, states: States) -> Self {
+        self.states = Some(states);
+        self
+    }
+
+    /// Keeps the state of the chat on screen, where there is one and a place for it.
+    fn keep_state(&self) -> Option<Effect> {
+        let (states, id) = (self.states.as_ref()?, self.chat.id?);
+        if self.facts().is_none() || self.conversation.last().is_none() {
+            return None;
+        }
+        Some(Effect::Engine(Command::Save {
+            chat: ChatKey(self.chat.slot.0),
+            file: states.file(id),
+            budget: states.budget,
+        }))
+    }
+
+    /// Takes the state of the chat on screen back, where one was kept.
+    pub(super) fn take_back_state(&mut self) -> Option<Effect> {
+        let file = self.states.as_ref()?.file(self.chat.read_from?);
+        let messages = self.prompt_messages();
+        if self.conversation.last().is_none() {
+            return None;
+        }
+        let id = self.next_id();
+        self.restoring = Some(id);
+        Some(Effect::Engine(Command::Restore {
+            id,
+            chat: ChatKey(self.chat.slot.0),
+            file,
+            messages,
+        }))
+    }
+
+    /// The state came back.
+    pub(super) fn state_restored(
+        &mut self,
+        id: RequestId,
+        (tokens, took, saved): (u32, Duration, Option<Duration>),
+    ) {
+        if self.restoring.take_if(|wanted| *wanted == id).is_none() {
+            return;
+        }
+        let saved = saved.map_or_else(String::new, |saved| {
+            format!(", {} saved", format::wait(saved.saturating_sub(took)))
+        });
+        self.tell(format!(
+            "Restored {} tokens in {:.2} s{saved}.",
+            format::count(tokens),
+            took.as_secs_f64()
+        ));
+    }
+
+    /// It was of no use.
+    pub(super) fn state_refused(&mut self, id: RequestId, reason: &str) {
+        if self.restoring.take_if(|wanted| *wanted == id).is_some() {
+            self.tell(format!(
+                "The chat will be read anew; its kept cache can't be used: {reason}."
+            ));
+        }
     }
 
     /// The same state, with something to tell from the start.
@@ -130,8 +222,8 @@ impl App {
     }
 
     /// From here on another chat is kept. What is left of the one before goes out first.
-    pub(super) fn begin_chat(&mut self) -> Option<Effect> {
-        let left = self.keep();
+    pub(super) fn begin_chat(&mut self) -> Vec<Effect> {
+        let left: Vec<Effect> = self.keep_state().into_iter().chain(self.keep()).collect();
         self.conversation.clear();
         self.chat = OpenChat {
             slot: ChatSlot(self.chat.slot.0 + 1),
@@ -173,7 +265,10 @@ impl App {
             self.overlay = Some(Overlay::ConfirmQuit);
             return Vec::new();
         }
-        vec![Effect::Quit]
+        self.keep_state()
+            .into_iter()
+            .chain([Effect::Quit])
+            .collect()
     }
 
     /// `/save`: tries again; `/save FILE`: keeps the chats there from now on.

@@ -94,7 +94,9 @@ impl App {
         if let Some(Overlay::ModelPicker(_) | Overlay::Catalogue { .. }) = self.overlay {
             self.overlay = None;
         }
-        self.send_next()
+        let mut effects: Vec<Effect> = self.take_back_state().into_iter().collect();
+        effects.extend(self.send_next());
+        effects
     }
 
     pub(super) fn load_failed(&mut self, error: EngineError) -> Vec<Effect> {

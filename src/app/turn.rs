@@ -54,26 +54,31 @@ impl App {
         self.meter.begin(usize::from(self.system.is_some()));
         self.notices.clear();
         self.transcript.to_end();
-        let system = self
-            .system
-            .iter()
-            .map(|text| PromptMessage::new(Role::System, text));
         self.asked = self.settings.sampling();
-        let messages = self.conversation.messages().iter();
-        let vocabulary = self
-            .facts()
-            .map_or_else(String::new, |facts| facts.vocabulary.clone());
         let request = GenerateRequest {
             chat: ChatKey(self.chat.slot.0),
-            messages: system
-                .chain(messages.map(|message| message.to_prompt(&vocabulary)))
-                .collect(),
+            messages: self.prompt_messages(),
             sampling: self.asked.clone(),
             stop: self.config.generation.stop.clone(),
             max_tokens: self.settings.max_tokens,
             submitted: self.now,
         };
         Effect::Engine(Command::Generate { id, request })
+    }
+
+    /// The conversation as the engine takes it, the system prompt first.
+    pub(super) fn prompt_messages(&self) -> Vec<PromptMessage> {
+        let system = self
+            .system
+            .iter()
+            .map(|text| PromptMessage::new(Role::System, text));
+        let messages = self.conversation.messages().iter();
+        let vocabulary = self
+            .facts()
+            .map_or_else(String::new, |facts| facts.vocabulary.clone());
+        system
+            .chain(messages.map(|message| message.to_prompt(&vocabulary)))
+            .collect()
     }
 
     /// Drops the last reply and asks for another.

@@ -9,7 +9,7 @@ use super::{EventsFormat, Report, StatsFormat};
 use crate::chat::record::ChatId;
 use crate::config::settings::SETTINGS;
 use crate::config::{Layer, Origin};
-use crate::engine::options::{FlashAttention, KvType};
+use crate::engine::options::{FlashAttention, KvType, SwaCache};
 
 /// `--model`.
 #[derive(Debug, clap::Args)]
@@ -90,6 +90,12 @@ pub struct RunFlags {
     /// Flash attention: auto, on or off
     #[arg(long, value_name = "MODE", help_heading = "Model")]
     flash_attn: Option<FlashAttention>,
+    /// Cells of layers with a sliding window: full, or small for less memory
+    #[arg(long, value_name = "SIZE", help_heading = "Model")]
+    swa_cache: Option<SwaCache>,
+    /// Memory for branches and chats that were left, in MiB; 0 keeps none
+    #[arg(long, value_name = "MIB", help_heading = "Model")]
+    cache_ram: Option<u32>,
     /// Layers kept on the GPU
     #[arg(long, value_name = "N", help_heading = "Model")]
     gpu_layers: Option<u32>,
@@ -224,6 +230,11 @@ impl RunFlags {
                 self.flash_attn
                     .map(|mode| Value::from(flash_attention_name(mode))),
             ),
+            (
+                "--swa-cache",
+                self.swa_cache.map(|size| Value::from(size.name())),
+            ),
+            ("--cache-ram", self.cache_ram.map(whole)),
             ("--gpu-layers", self.gpu_layers.map(whole)),
             ("--force", self.force.then(|| Value::from("force"))),
             ("--temp", self.temp.map(Value::from)),

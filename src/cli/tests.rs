@@ -104,7 +104,7 @@ fn the_plain_chat_takes_stats_and_events_and_the_screen_does_not() {
 #[test]
 fn every_run_flag_becomes_its_setting() {
     let line = "--no-save --store f --model m --ctx 64 --threads 2 --batch 32 --ubatch 16 --kv-type-k q8_0 --kv-type-v bf16 \
-        --flash-attn on --gpu-layers 0 --force --temp 0.2 --top-k 5 --top-p 0.9 --min-p 0.1 --repeat-penalty 1.1 --seed 7 \
+        --flash-attn on --swa-cache small --cache-ram 5 --gpu-layers 0 --force --temp 0.2 --top-k 5 --top-p 0.9 --min-p 0.1 --repeat-penalty 1.1 --seed 7 \
         --max-tokens 9 --system S --stop A --stop B";
     let Invocation::Chat { flags, .. } = parse(line).unwrap() else {
         panic!("no chat")

@@ -22,7 +22,7 @@ struct Violation {
 
 type Rule = fn(&Config) -> Option<Violation>;
 
-const RULES: [Rule; 19] = [
+const RULES: [Rule; 21] = [
     model_is_not_empty,
     context_is_in_limits,
     threads_are_in_limits,
@@ -30,6 +30,8 @@ const RULES: [Rule; 19] = [
     batch_is_in_limits,
     ubatch_is_not_zero,
     ubatch_fits_in_batch,
+    cache_ram_is_in_limits,
+    cache_disk_is_in_limits,
     gpu_layers_are_in_limits,
     quantised_v_has_flash_attention,
     temperature_is_in_limits,
@@ -143,6 +145,15 @@ fn ubatch_fits_in_batch(config: &Config) -> Option<Violation> {
         ),
         hint: Some(format!("raise the batch as well: --batch {ubatch}")),
     })
+}
+
+fn cache_ram_is_in_limits(config: &Config) -> Option<Violation> {
+    within(&["load.cache_ram"], config.load.cache_ram, 0..=1 << 20)
+}
+
+fn cache_disk_is_in_limits(config: &Config) -> Option<Violation> {
+    let disk = Some(config.chats.cache_disk);
+    within(&["chats.cache_disk"], disk, 0..=1 << 24)
 }
 
 fn gpu_layers_are_in_limits(config: &Config) -> Option<Violation> {

@@ -39,7 +39,7 @@ pub struct Setting {
 }
 
 /// Every setting but the key table, in the order in which the file lists them.
-pub const SETTINGS: [Setting; 24] = [
+pub const SETTINGS: [Setting; 27] = [
     Setting {
         name: "model",
         variable: Some("PLATEN_MODEL"),
@@ -119,6 +119,22 @@ pub const SETTINGS: [Setting; 24] = [
         kind: Kind::Text,
         expects: "one of \"auto\", \"on\", \"off\"",
         unset: "auto",
+    },
+    Setting {
+        name: "load.swa_cache",
+        variable: Some("PLATEN_SWA_CACHE"),
+        flag: Some("--swa-cache"),
+        kind: Kind::Text,
+        expects: "one of \"full\", \"small\"",
+        unset: "full",
+    },
+    Setting {
+        name: "load.cache_ram",
+        variable: Some("PLATEN_CACHE_RAM"),
+        flag: Some("--cache-ram"),
+        kind: Kind::Whole,
+        expects: "a whole number of MiB from 0 to 1048576",
+        unset: "1024, or a quarter of what is free where that is less",
     },
     Setting {
         name: "load.gpu_layers",
@@ -223,6 +239,14 @@ pub const SETTINGS: [Setting; 24] = [
         kind: Kind::Text,
         expects: "a text: a path",
         unset: "chats.db in platen's data directory",
+    },
+    Setting {
+        name: "chats.cache_disk",
+        variable: Some("PLATEN_CACHE_DISK"),
+        flag: None,
+        kind: Kind::Whole,
+        expects: "a whole number of MiB from 0 to 16777216",
+        unset: "4096",
     },
     Setting {
         name: "ui.panels",

@@ -105,6 +105,7 @@ fn every_variable_sets_its_setting() {
             "load.kv_type_k" | "load.kv_type_v" => "bf16",
             "load.flash_attention" => "on",
             "load.memory" => "force",
+            "load.swa_cache" => "small",
             "load.context" => "64",
             "sampling.min_p" => "0.5",
             "chats.save" => "false",
@@ -269,6 +270,7 @@ fn every_setting_of_the_table_exists_and_none_is_missing() {
         chats: ChatsConfig {
             save: true,
             file: Some("f".into()),
+            cache_disk: 0,
         },
         ui: UiConfig::default(),
         keys: BTreeMap::new(),

@@ -73,11 +73,6 @@ impl Cache {
         self.active().ledger.len()
     }
 
-    /// Its tokens.
-    pub(super) fn tokens(&self) -> &[TokenId] {
-        self.active().ledger.tokens()
-    }
-
     /// Cells in use; what several sequences share counts once.
     pub(super) fn used(&self) -> usize {
         let whole: usize = self.sequences.iter().map(|one| one.ledger.len()).sum();
@@ -426,6 +421,49 @@ impl Cache {
             self.sequences[self.active].truncate(len);
         }
         done
+    }
+
+    /// What is held of a chat, with its state; the sequence of it that was used last, else what was set aside.
+    pub(super) fn export(
+        &self,
+        model: &mut dyn Inference,
+        chat: ChatKey,
+    ) -> Result<Option<(OwnedTokens, Vec<u8>)>, StateError> {
+        let own = self.sequences.iter().filter(|one| one.chat == chat);
+        let live = own
+            .filter(|one| one.ledger.len() >= WORTH_RESTORING)
+            .max_by_key(|one| one.used_at);
+        match live {
+            Some(one) => Ok(Some((one.held(), model.save(one.seq, StatePart::Whole)?))),
+            None => Ok(self
+                .parked
+                .latest_of(chat)
+                .map(|entry| (entry.held.clone(), entry.bytes.clone()))),
+        }
+    }
+
+    /// Takes in a state that was kept elsewhere.
+    pub(super) fn import(
+        &mut self,
+        model: &mut dyn Inference,
+        chat: ChatKey,
+        held: OwnedTokens,
+        bytes: Vec<u8>,
+    ) -> Result<(), StateError> {
+        self.uses += 1;
+        let target = self.free_sequence(model, None);
+        self.clear_sequence(model, target);
+        self.active = target;
+        self.make_room(model, held.tokens.len());
+        let entry = Entry {
+            chat,
+            held,
+            bytes,
+            used_at: self.uses,
+        };
+        self.fill(model, target, &entry)?;
+        self.sequences[target].used_at = self.uses;
+        Ok(())
     }
 
     /// Brings every ledger in step after something that may have emptied the whole context.

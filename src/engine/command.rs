@@ -49,6 +49,27 @@ pub enum Command {
         /// The conversation.
         messages: Vec<PromptMessage>,
     },
+    /// Writes the state of a chat to a file, in the background; without a word where there is nothing worth it.
+    Save {
+        /// The chat.
+        chat: ChatKey,
+        /// The file. Others beside it give way.
+        file: PathBuf,
+        /// Bytes that all files beside it may take together.
+        budget: u64,
+    },
+    /// Reads the state of a chat back, where it is the beginning of this conversation; answered by
+    /// [`super::event::Event::Restored`] or [`super::event::Event::NotRestored`], or not at all where there is no file.
+    Restore {
+        /// Names the request.
+        id: RequestId,
+        /// The chat.
+        chat: ChatKey,
+        /// The file.
+        file: PathBuf,
+        /// The conversation, oldest message first.
+        messages: Vec<PromptMessage>,
+    },
     /// Forgets the cache.
     Clear,
     /// Frees everything in order and ends the thread.

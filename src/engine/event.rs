@@ -87,6 +87,24 @@ pub enum Event {
         /// Its contents.
         cache: CacheSnapshot,
     },
+    /// A chat's state was read back from its file.
+    Restored {
+        /// The restore request.
+        id: RequestId,
+        /// Tokens that need not be read now.
+        tokens: u32,
+        /// How long that took.
+        took: Duration,
+        /// How long reading them would have taken, by the rate measured when the state was written.
+        saved: Option<Duration>,
+    },
+    /// There is a file with a chat's state, and it was not taken: the chat is read anew.
+    NotRestored {
+        /// The restore request.
+        id: RequestId,
+        /// Why.
+        reason: String,
+    },
     /// The engine thread ended; nothing follows.
     Stopped,
 }
@@ -307,6 +325,9 @@ pub struct ModelFacts {
     pub model_bytes: u64,
     /// Layers.
     pub layers: u32,
+    /// Names the model's content: its size and a sample of its bytes.
+    #[serde(default)]
+    pub fingerprint: String,
     /// Size of the vocabulary.
     pub vocab: u32,
     /// Names the vocabulary: where it is the same, so are the meanings of all token ids.

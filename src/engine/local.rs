@@ -92,7 +92,7 @@ impl Loader for LocalLoader {
         let context = Context::new(Arc::clone(&model), context_params, Arc::clone(interrupt))
             .map_err(|error| context_error(&error))?;
         let vocabulary = LocalVocabulary::of(model);
-        let mut facts = facts(file, layout.as_ref(), &context, options);
+        let mut facts = facts(file, layout.as_ref(), &context, options, &files.paths);
         let identity = ModelIdentity {
             name: &facts.name,
             architecture: &facts.architecture,

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, watch};
 
@@ -12,7 +13,7 @@ use super::command::{Command, GenerateRequest, RequestId};
 use super::event::{CacheSnapshot, EngineError, Event, Gauges, Phase, PromptToken};
 use super::inference::{Inference, Interrupt, Loader};
 use super::options::LoadOptions;
-use super::prompt::{Prompt, RenderOptions};
+use super::prompt::{Ending, Prompt, RenderOptions};
 use super::sampling::Sampling;
 use super::token::{ChatKey, PromptMessage};
 use crate::clock::{Clock, Timestamp};
@@ -34,6 +35,8 @@ pub(super) struct Worker {
     /// Commands that arrived during a reply and wait for its end.
     waiting: VecDeque<Command>,
     session: Option<Session>,
+    /// The threads that write states to disk.
+    writing: Vec<JoinHandle<()>>,
 }
 
 /// A loaded model with what it remembers.
@@ -48,6 +51,9 @@ pub(super) struct Session {
     /// Notices already given; each is given once.
     announced: HashSet<String>,
 }
+
+/// States of chats on disk.
+mod keeping;
 
 /// Whether the loop goes on.
 #[derive(PartialEq, Eq)]
@@ -70,6 +76,7 @@ impl Worker {
             clock,
             waiting: VecDeque::new(),
             session: None,
+            writing: Vec::new(),
         }
     }
 
@@ -81,6 +88,9 @@ impl Worker {
             }
         }
         self.session = None;
+        for writer in self.writing.drain(..) {
+            let _ = writer.join();
+        }
         self.emit(Event::Stopped);
     }
 
@@ -106,6 +116,13 @@ impl Worker {
             Command::Tokenize { id, messages } => self.tokenize(id, &messages),
             // Nothing is being generated: the next request brings its own settings.
             Command::SetSampling { .. } => {}
+            Command::Save { chat, file, budget } => self.save(chat, file, budget),
+            Command::Restore {
+                id,
+                chat,
+                file,
+                messages,
+            } => self.restore(id, chat, &file, &messages),
             Command::Clear => self.forget(),
             Command::Shutdown => return Next::End,
         }
@@ -275,8 +292,25 @@ impl Session {
         chat: ChatKey,
         messages: &[PromptMessage],
     ) -> Result<Prompt, EngineError> {
+        self.prompt_ending(chat, messages, Ending::Reply)
+    }
+
+    /// The date that a chat's prompts name.
+    fn time_of(&mut self, chat: ChatKey) -> jiff::civil::DateTime {
         let now = || jiff::ZonedDateTime::now().datetime();
-        let options = RenderOptions::at(*self.chat_times.entry(chat).or_insert_with(now));
+        *self.chat_times.entry(chat).or_insert_with(now)
+    }
+
+    fn prompt_ending(
+        &mut self,
+        chat: ChatKey,
+        messages: &[PromptMessage],
+        ending: Ending,
+    ) -> Result<Prompt, EngineError> {
+        let options = RenderOptions {
+            ending,
+            ..RenderOptions::at(self.time_of(chat))
+        };
         self.model
             .prompts()
             .build(messages, self.model.vocabulary(), &options)

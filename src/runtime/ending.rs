@@ -12,6 +12,9 @@ use crate::llama::crash;
 /// From an ending to the process's hard exit.
 const COUNTDOWN: Duration = Duration::from_millis(1500);
 
+/// The same where the user left and a chat's state is written first.
+const KEEPING: Duration = Duration::from_secs(15);
+
 /// Why the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -101,6 +104,8 @@ pub(super) struct Endings {
     announce: mpsc::UnboundedSender<Ending>,
     counting: Arc<AtomicBool>,
     finished: Arc<AtomicBool>,
+    /// Whether a chat's state is being written, which may take longer.
+    keeping: Arc<AtomicBool>,
 }
 
 impl Endings {
@@ -111,6 +116,7 @@ impl Endings {
                 announce,
                 counting: Arc::default(),
                 finished: Arc::default(),
+                keeping: Arc::default(),
             },
             heard,
         )
@@ -121,8 +127,10 @@ impl Endings {
         let _ = self.announce.send(ending);
         if !self.counting.swap(true, Ordering::SeqCst) {
             let finished = self.finished.clone();
+            let is_patient = ending == Ending::Quit && self.keeping.load(Ordering::SeqCst);
+            let countdown = if is_patient { KEEPING } else { COUNTDOWN };
             let count = move || {
-                std::thread::sleep(COUNTDOWN);
+                std::thread::sleep(countdown);
                 if finished.load(Ordering::SeqCst) {
                     return;
                 }
@@ -141,6 +149,11 @@ impl Endings {
                 tracing::error!("cannot guard the end of the program: {error}");
             }
         }
+    }
+
+    /// A chat's state is to be written before the program ends by the user's wish.
+    pub(super) fn wait_for_state(&self) {
+        self.keeping.store(true, Ordering::SeqCst);
     }
 
     /// Everything ended in time: the countdown is off.

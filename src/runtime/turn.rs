@@ -13,6 +13,7 @@ use crate::app::message::{Effect, Msg};
 use crate::chat::keeper::Keeper;
 use crate::clock::{Clock, SystemClock};
 use crate::engine::EngineOutput;
+use crate::engine::command::Command;
 use crate::engine::event::{Event, Gauges};
 use crate::llama::crash;
 use crate::terminal::Terminal;
@@ -57,6 +58,8 @@ pub(super) struct Loop<P> {
     /// Whether the engine's last event was a token: more of them can wait for the frame that is due, and each wake
     /// would take a core from the threads that compute.
     streaming: bool,
+    /// Whether the engine was asked to write a chat's state.
+    keeps_state: bool,
 }
 
 impl<P: Program> Loop<P> {
@@ -71,6 +74,7 @@ impl<P: Program> Loop<P> {
             ticked: Instant::now(),
             ending: None,
             streaming: false,
+            keeps_state: false,
         }
     }
 
@@ -133,6 +137,11 @@ impl<P: Program> Loop<P> {
                 self.draw();
             }
         }
+    }
+
+    /// Whether the engine was asked to write a chat's state, which it does before it ends.
+    pub(super) fn keeps_state(&self) -> bool {
+        self.keeps_state
     }
 
     /// Gives the terminal back; meanwhile what is left of the chats is being written.
@@ -263,7 +272,10 @@ impl<P: Program> Loop<P> {
     fn carry_out(&mut self, effects: Vec<Effect>, engine: &impl EngineLink) {
         for effect in effects {
             match effect {
-                Effect::Engine(command) => engine.send(command),
+                Effect::Engine(command) => {
+                    self.keeps_state |= matches!(command, Command::Save { .. });
+                    engine.send(command);
+                }
                 Effect::CancelThrough(id) => engine.cancel_through(id),
                 Effect::ScanModels => self.jobs.scan(),
                 Effect::Download { name } => self.jobs.download(name),

@@ -21,6 +21,8 @@ enum Owner {
     Free,
     Template,
     Message(Role),
+    /// Another branch or chat.
+    Branch,
 }
 
 /// The panel's rows.
@@ -34,6 +36,7 @@ pub fn lines(app: &App, width: usize) -> Vec<Line<'static>> {
             cells(app, facts, width)
         }
     };
+    lines.extend(wrap_facts(&kept(app), width).into_iter().map(Line::raw));
     lines.extend(wrap_facts(&reuse(app), width).into_iter().map(Line::raw));
     if let Some(reason) = why_reread(app) {
         lines.extend(
@@ -43,6 +46,31 @@ pub fn lines(app: &App, width: usize) -> Vec<Line<'static>> {
         );
     }
     lines
+}
+
+/// What lies beside the chat on screen, so that it need not be read again.
+fn kept(app: &App) -> Vec<String> {
+    let cache = &app.cache;
+    let mut facts = Vec::new();
+    if cache.branches > 0 {
+        facts.push(format!("other branches {}", format::count(cache.branches)));
+    }
+    if cache.parked.states > 0 {
+        let tokens = u32::try_from(cache.parked.tokens).unwrap_or(u32::MAX);
+        facts.push(format!(
+            "set aside {} in {}",
+            format::count(tokens),
+            format::bytes(cache.parked.bytes)
+        ));
+    }
+    if cache.checkpoints.states > 0 {
+        facts.push(format!(
+            "{} checkpoints in {}",
+            cache.checkpoints.states,
+            format::bytes(cache.checkpoints.bytes)
+        ));
+    }
+    facts
 }
 
 /// Cells in use now: the engine's latest value while a turn runs.
@@ -114,8 +142,13 @@ fn cells(app: &App, facts: &ModelFacts, width: usize) -> Vec<Line<'static>> {
     let mapped = mapped(used, size);
     lines.push(map(app, used, mapped, width));
     let which = if mapped == size { "all" } else { "first" };
+    let branches = if app.cache.branches > 0 {
+        ", b branches"
+    } else {
+        ""
+    };
     let legend = format!(
-        "{which} {}: s system, u you, a model",
+        "{which} {}: s system, u you, a model{branches}",
         format::count(mapped)
     );
     lines.push(Line::styled(text::fit(&legend, width), app.palette.dim()));
@@ -134,10 +167,18 @@ fn mapped(used: u32, size: u32) -> u32 {
 /// Whose tokens the cells hold, a letter for each stretch of cells.
 fn map(app: &App, used: u32, mapped: u32, width: usize) -> Line<'static> {
     let spans = spans(app, used);
+    // Cells that other branches alone use lie somewhere between; they are drawn behind.
+    let own: u32 = spans.iter().map(|span| span.tokens).sum();
+    let others = u64::from(used.saturating_sub(own));
+    let own = u64::from(own);
     let columns = (0..width).map(|column| {
         let edge =
             |column: usize| (column as u64 * u64::from(mapped)).div_ceil(width.max(1) as u64);
-        let (letter, style) = sign(app, owner(&spans, edge(column), edge(column + 1)));
+        let held = match owner(&spans, edge(column), edge(column + 1)) {
+            Owner::Free if edge(column) < own + others => Owner::Branch,
+            other => other,
+        };
+        let (letter, style) = sign(app, held);
         Span::styled(letter, style)
     });
     columns.collect()
@@ -154,8 +195,10 @@ fn spans(app: &App, used: u32) -> Vec<CacheSpan> {
         .prefill
         .as_ref()
         .map_or((app.cache.used, 0), |(progress, _)| {
-            (progress.reused_tokens, progress.read_tokens)
+            let kept = progress.reused_tokens + progress.read_ahead_tokens;
+            (kept, progress.read_tokens)
         });
+    let used = used.saturating_sub(app.cache.branches);
     let mut spans = Vec::new();
     let mut room = reused.min(used);
     for span in &app.cache.spans {
@@ -199,6 +242,7 @@ fn sign(app: &App, owner: Owner) -> (&'static str, Style) {
     match owner {
         Owner::Free => ("▒", app.palette.dim()),
         Owner::Template => ("·", app.palette.dim()),
+        Owner::Branch => ("b", app.palette.dim()),
         Owner::Message(Role::System) => ("s", app.palette.system()),
         Owner::Message(Role::User) => ("u", app.palette.user()),
         Owner::Message(Role::Assistant) => ("a", app.palette.model()),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use platen::app::App;
+use platen::app::keeping::States;
 use platen::app::message::{Effect, Msg};
 use platen::chat::keeper::{Keeping, StoreCommand, StoreEvent};
 use platen::chat::record::{
@@ -10,6 +11,7 @@ use platen::chat::record::{
 };
 use platen::chat::{Author, Message};
 use platen::config::Config;
+use platen::engine::command::Command;
 use platen::engine::event::{EngineError, Event, StopReason};
 use platen::engine::token::{Role, TokenId, TokenRun};
 
@@ -285,4 +287,118 @@ fn a_chat_that_was_read_goes_on_where_it_was() {
     assert_eq!(words(&changes), ["put 4 user Go on"]);
     person.say("/quit");
     person.sees("This chat is not saved.");
+}
+
+fn states() -> States {
+    States {
+        folder: "/cache/kv".into(),
+        store: "ab12".into(),
+        budget: 1 << 30,
+    }
+}
+
+/// The files that states are written to and read from, in order.
+fn state_files(person: &Person) -> Vec<String> {
+    person
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Engine(Command::Save { chat, file, .. }) => {
+                Some(format!("save {} {}", chat.0, file.display()))
+            }
+            Effect::Engine(Command::Restore { chat, file, .. }) => {
+                Some(format!("restore {} {}", chat.0, file.display()))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn the_state_of_a_chat_is_kept_when_it_is_left() {
+    let mut person = keeping();
+    person.alter(|app| app.with_states(states()));
+    person.say("/new");
+    assert_eq!(state_files(&person), [""; 0], "nothing was said");
+    person.say("Hello");
+    person.prefill(57, 57, 298);
+    person.token("Hi there");
+    person.finish(StopReason::Eog);
+    let kept = |slot: u64, id: i64| {
+        Msg::Store(StoreEvent::Kept {
+            slot: ChatSlot(slot),
+            id: ChatId(id),
+            reopen: String::new(),
+        })
+    };
+    person.tell(kept(2, 7));
+    person.say("/new");
+    assert_eq!(state_files(&person), ["save 2 /cache/kv/ab12-7.kv"]);
+    person.say("Again");
+    person.prefill(57, 57, 298);
+    person.token("Yes");
+    person.finish(StopReason::Eog);
+    person.tell(kept(3, 8));
+    person.say("/quit");
+    assert_eq!(state_files(&person)[1..], ["save 3 /cache/kv/ab12-8.kv"]);
+    assert_eq!(person.effects.last(), Some(&Effect::Quit), "written first");
+}
+
+#[test]
+fn the_state_of_a_chat_is_taken_back_when_it_is_opened() {
+    let mut reply = Message::new(Role::Assistant, "Hi");
+    reply.stop = Some(StopReason::Eog);
+    let node = |no: u64, parent: Option<u64>, message: Message| Node {
+        no: MessageNo(no),
+        parent: parent.map(MessageNo),
+        message,
+    };
+    let chat = StoredChat {
+        id: ChatId(4),
+        title: "Hello".into(),
+        created_ms: 0,
+        updated_ms: 0,
+        head: ChatHead {
+            system: None,
+            model: None,
+            leaf: Some(MessageNo(2)),
+        },
+        nodes: vec![
+            node(1, None, Message::new(Role::User, "Hello")),
+            node(2, Some(1), reply),
+        ],
+        unknown: 0,
+    };
+    let config = Config {
+        model: Some("models/SmolLM2-135M-Instruct.gguf".into()),
+        ..Config::default()
+    };
+    let mut person = Person::at(80, 24, &config);
+    person.alter(|app| app.with_keeping().with_states(states()).with_chat(&chat));
+    person.start();
+    let id = person.load_id();
+    person.hear(Event::Ready {
+        id,
+        facts: Box::new(facts()),
+        load: Duration::ZERO,
+    });
+    assert_eq!(state_files(&person), ["restore 1 /cache/kv/ab12-4.kv"]);
+    let asked = person.effects.iter().find_map(|effect| match effect {
+        Effect::Engine(Command::Restore { id, messages, .. }) => Some((*id, messages.len())),
+        _ => None,
+    });
+    let (id, messages) = asked.unwrap();
+    assert_eq!(messages, 2);
+    person.hear(Event::Restored {
+        id,
+        tokens: 4_102,
+        took: Duration::from_millis(50),
+        saved: Some(Duration::from_millis(16_050)),
+    });
+    person.sees("Restored 4,102 tokens in 0.05 s, 16 s saved.");
+    person.hear(Event::NotRestored {
+        id,
+        reason: "overdue".into(),
+    });
+    person.sees_not("overdue");
 }

@@ -371,6 +371,7 @@ pub fn facts() -> ModelFacts {
         layers: 30,
         vocab: 49_152,
         vocabulary: "scripted".into(),
+        fingerprint: "scripted".into(),
         context_train: 8_192,
         context: 8_192,
         batch: 512,

@@ -147,6 +147,7 @@ impl Scripted {
                 layers: 1,
                 vocab: u32::try_from(vocabulary.pieces.len()).unwrap(),
                 vocabulary: "scripted".into(),
+                fingerprint: "scripted".into(),
                 context_train: script.context,
                 context: script.context,
                 batch: script.batch,

@@ -1,15 +1,20 @@
 //! How a chat begins: new or from the store, and where it will be kept. A store that fails never keeps anybody from
 //! chatting.
 
+use std::path::Path;
+
 use anyhow::bail;
+use sha2::{Digest, Sha256};
 
 use crate::app::App;
+use crate::app::keeping::States;
 use crate::chat::keeper::{Resumed, Resumption, Setup};
 use crate::chat::record::StoredChat;
 use crate::chat::store::{Access, ChatLock, Locking, Opened, Store, StoreError};
 use crate::cli::flags::ChatName;
 use crate::config::Config;
 use crate::paths::Paths;
+use crate::text::hex;
 
 /// A chat to go on with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +40,8 @@ pub(super) struct Beginning {
     setup: Option<Setup>,
     /// A chat to go on with, where nothing is kept.
     unkept: Option<StoredChat>,
+    /// Where the states of its chats are kept.
+    states: Option<States>,
     notices: Vec<String>,
 }
 
@@ -52,6 +59,7 @@ pub(super) fn begin(
         return Ok(Beginning {
             setup: None,
             unkept: None,
+            states: None,
             notices: Vec::new(),
         });
     }
@@ -78,11 +86,13 @@ pub(super) fn begin(
         return Ok(Beginning {
             setup: None,
             unkept: resumed.map(|resumed| resumed.chat),
+            states: None,
             notices,
         });
     }
     Ok(Beginning {
         unkept: None,
+        states: states(config, paths, path.as_deref()),
         setup: Some(Setup {
             path,
             usual_path,
@@ -90,6 +100,19 @@ pub(super) fn begin(
             resumed,
         }),
         notices,
+    })
+}
+
+/// Where the states of this store's chats are kept, where any are.
+fn states(config: &Config, paths: Option<&Paths>, store: Option<&Path>) -> Option<States> {
+    let (paths, store) = (paths?, store?);
+    let budget = u64::from(config.chats.cache_disk) << 20;
+    let store = std::path::absolute(store).ok()?;
+    let name = Sha256::digest(store.as_os_str().as_encoded_bytes());
+    (budget > 0).then(|| States {
+        folder: paths.states_dir(),
+        store: hex(&name[..8]),
+        budget,
     })
 }
 
@@ -152,6 +175,9 @@ impl Beginning {
     pub(super) fn apply(self, mut app: App) -> (App, Option<Setup>) {
         if let Some(setup) = &self.setup {
             app = app.with_keeping();
+            if let Some(states) = self.states {
+                app = app.with_states(states);
+            }
             if let Some(resumed) = &setup.resumed {
                 app = app.with_chat(&resumed.chat);
             }

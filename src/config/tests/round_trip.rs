@@ -84,11 +84,13 @@ fn sampling() -> impl Strategy<Value = SamplingPatch> {
 fn config() -> impl Strategy<Value = Config> {
     let texts = || proptest::collection::vec(text(), 0..3);
     let panels = proptest::sample::select(vec![PanelsConfig::Auto, PanelsConfig::Hidden]);
-    let chats =
-        (any::<bool>(), proptest::option::of(text())).prop_map(|(save, file)| ChatsConfig {
+    let chats = (any::<bool>(), proptest::option::of(text()), any::<u32>()).prop_map(
+        |(save, file, cache_disk)| ChatsConfig {
             save,
             file: file.map(Into::into),
-        });
+            cache_disk,
+        },
+    );
     (
         (proptest::option::of(text()), proptest::option::of(text())),
         load_options(),

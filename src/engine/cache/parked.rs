@@ -65,6 +65,12 @@ impl Parked {
             .filter(|(_, reach)| *reach > 0)
     }
 
+    /// The state of a chat that was used last.
+    pub(super) fn latest_of(&self, chat: ChatKey) -> Option<&Entry> {
+        let own = self.entries.iter().filter(|entry| entry.chat == chat);
+        own.max_by_key(|entry| entry.used_at)
+    }
+
     pub(super) fn take(&mut self, at: usize) -> Entry {
         self.entries.remove(at)
     }

@@ -1,6 +1,8 @@
 //! What there is to know of a loaded model.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
@@ -21,6 +23,7 @@ pub(super) fn facts(
     layout: Option<&KvLayout>,
     context: &Context,
     options: &LoadOptions,
+    paths: &[PathBuf],
 ) -> ModelFacts {
     let (model, params) = (context.model(), context.params());
     let path = model.path().to_owned();
@@ -44,6 +47,7 @@ pub(super) fn facts(
         parameters: model.parameters(),
         model_bytes: model.bytes(),
         layers: model.layers(),
+        fingerprint: fingerprint(paths).unwrap_or_default(),
         vocab: model.vocab_size(),
         vocabulary: vocabulary_name(model),
         context_train: model.context_train(),
@@ -71,6 +75,41 @@ pub(super) fn facts(
         recommended: recommended(file),
         path,
     }
+}
+
+/// Blocks of a file that its fingerprint takes in, spread over all of it.
+const SAMPLES: u64 = 64;
+/// Bytes of each.
+const SAMPLE_BYTES: u64 = 4 << 10;
+/// Bytes of the file's beginning, where its header is.
+const HEADER_BYTES: u64 = 1 << 20;
+
+/// SHA-256 over the sizes of the files, their beginnings and samples of the rest: all of a large model would take
+/// longer than reading a chat anew.
+fn fingerprint(paths: &[PathBuf]) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    for path in paths {
+        let mut file = File::open(path)?;
+        let size = file.metadata()?.len();
+        hash.update(size.to_le_bytes());
+        let mut take = |at: u64, bytes: u64| -> io::Result<()> {
+            file.seek(SeekFrom::Start(at))?;
+            let mut sample = Vec::new();
+            Read::by_ref(&mut file)
+                .take(bytes)
+                .read_to_end(&mut sample)?;
+            hash.update(&sample);
+            Ok(())
+        };
+        take(0, HEADER_BYTES)?;
+        for sample in 1..=SAMPLES {
+            take(
+                (size / SAMPLES * sample).saturating_sub(SAMPLE_BYTES),
+                SAMPLE_BYTES,
+            )?;
+        }
+    }
+    Ok(hex(&hash.finalize()))
 }
 
 /// The first 64 bits of SHA-256 over every token's text and kind: models of one family share it, whatever their size
