@@ -12,6 +12,7 @@ pub mod settings;
 pub mod slash;
 pub mod state;
 
+mod ahead;
 mod commands;
 mod input;
 mod loading;
@@ -37,6 +38,7 @@ use crate::text::composer::Composer;
 use crate::text::transcript::Transcript;
 use crate::ui::palette::Palette;
 
+use ahead::Ahead;
 use conversation::{Conversation, CutOff};
 use keeping::{OpenChat, States};
 use layout::Layout;
@@ -92,6 +94,8 @@ pub struct App {
     asked: Sampling,
     /// Where the states of chats are kept.
     states: Option<States>,
+    /// Reading the draft while it is written.
+    pub(crate) ahead: Ahead,
     /// The request for the state of the chat on screen.
     restoring: Option<RequestId>,
 }
@@ -138,6 +142,7 @@ impl App {
             replaced: Vec::new(),
             asked: Sampling::default(),
             states: None,
+            ahead: Ahead::default(),
             restoring: None,
         };
         match keymap {
@@ -215,6 +220,7 @@ impl App {
             }
             Msg::Tick => Vec::new(),
         };
+        effects.extend(self.read_ahead());
         effects.extend(self.keep());
         self.relayout();
         effects
@@ -225,7 +231,8 @@ impl App {
     pub fn tick_interval(&self) -> Option<Duration> {
         let downloading = self.download.as_ref().is_some_and(Download::is_running);
         let loading = matches!(self.engine, EngineState::Loading(_));
-        (downloading || loading || self.turn != Turn::Idle).then_some(TICK)
+        let ahead = self.ahead.is_due();
+        (downloading || loading || ahead || self.turn != Turn::Idle).then_some(TICK)
     }
 
     fn heard(&mut self, event: Event) -> Vec<Effect> {
@@ -256,13 +263,14 @@ impl App {
             }
             Event::Failed { id, error } => return self.failed(id, error),
             Event::Prompt { .. } => {}
+            Event::ReadAhead { id, read, total } => self.was_read_ahead(id, read, total),
             Event::Restored {
                 id,
                 tokens,
                 took,
                 saved,
             } => self.state_restored(id, (tokens, took, saved)),
-            Event::NotRestored { id, reason } => self.state_refused(id, &reason),
+            Event::NotRestored { id, reason } => self.state_refused(id, reason),
             Event::Cache { cache } => self.cache = cache,
             Event::Stopped => self.engine_stopped(),
         }

@@ -51,6 +51,21 @@ pub struct GenerationConfig {
     pub max_tokens: u32,
     /// Texts that end a reply.
     pub stop: Vec<String>,
+    /// Whether a message is read while it is written.
+    pub read_ahead: ReadAhead,
+}
+
+/// Whether a message is read while it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadAhead {
+    /// Except on battery power.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
 }
 
 impl Default for GenerationConfig {
@@ -58,6 +73,7 @@ impl Default for GenerationConfig {
         GenerationConfig {
             max_tokens: 2048,
             stop: Vec::new(),
+            read_ahead: ReadAhead::Auto,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The worker: one thread owns the model, its context and the samplers, and keeps the KV cache alive between
 //! turns. The interface talks to it in [`command`]s and hears [`event`]s; neither ever waits for the other.
 
+mod ahead;
 pub mod bytes_text;
 mod cache;
 pub mod command;

@@ -181,6 +181,7 @@ top_k = 10 # file, line 3
 [generation]
 max_tokens = 2048 # default
 stop = ["a", "b"] # flag --stop
+read_ahead = "auto" # default
 
 [chats]
 save = true # default

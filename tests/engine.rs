@@ -330,14 +330,17 @@ fn a_state_on_disk_that_does_not_fit_is_told_and_the_chat_is_read_anew() {
     let file = folder.path().join("1.kv");
     let mut first = session(Script::replying(&[&["a"], &["b"]]));
     let missing = restore(&mut first, &file);
-    assert_eq!(missing, None, "no file is nothing to tell");
+    assert!(
+        matches!(missing, Some(Event::NotRestored { reason: None, .. })),
+        "no file is nothing to tell"
+    );
     first.say("something that is long enough to be kept");
     save(&mut first, &file, 1 << 20);
     let messages = first.messages.clone();
     drop(first);
     let whole = std::fs::read(&file).unwrap();
     let reason = |session: &mut Session| match restore(session, &file) {
-        Some(Event::NotRestored { reason, .. }) => reason,
+        Some(Event::NotRestored { reason, .. }) => reason.unwrap(),
         other => panic!("{other:?}"),
     };
     let begin = || {
@@ -368,6 +371,118 @@ fn a_state_on_disk_that_does_not_fit_is_told_and_the_chat_is_read_anew() {
             (StopReason::Eog, 0)
         );
     }
+}
+
+/// Reads a draft ahead; the last thing that is said of it.
+fn read_ahead(session: &mut Session, draft: &str) -> (u32, u32) {
+    let id = session.next_id();
+    session.engine.send(Command::ReadAhead {
+        id,
+        chat: session.chat,
+        messages: session.messages.clone(),
+        draft: draft.to_owned(),
+    });
+    let mut last = (0, 0);
+    loop {
+        match session.event() {
+            Event::ReadAhead { read, total, .. } => last = (read, total),
+            Event::Cache { .. } => return last,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_draft_that_was_read_while_it_was_written_leaves_only_the_rest_to_read() {
+    for memory in [MemoryKind::Attention, MemoryKind::Recurrent] {
+        let mut session = session(Script {
+            memory,
+            ..Script::replying(&[&["a"], &["b"]])
+        });
+        session.say("one");
+        let held = session.say("two").cache.used;
+        // <|end|> of the reply, <|user|>, and the letters: all of them are stable, for each is a token.
+        assert_eq!(read_ahead(&mut session, "three"), (held + 7, held + 7));
+        assert_eq!(
+            read_ahead(&mut session, "three f"),
+            (held + 9, held + 9),
+            "more of it"
+        );
+        let reply = session.say("three four");
+        let stats = &reply.stats;
+        assert_eq!(stats.read_ahead_tokens, 9, "{memory:?}");
+        assert_eq!(stats.reused_tokens, held);
+        // "our", <|end|> and <|assistant|>.
+        assert_eq!(stats.read_tokens, 5);
+        assert_eq!(stats.reread_reason, None);
+        assert_eq!(
+            stats.reused_tokens + stats.read_ahead_tokens + stats.read_tokens,
+            stats.prompt_tokens
+        );
+    }
+}
+
+#[test]
+fn a_draft_that_was_changed_is_rolled_back_and_leaves_no_branch() {
+    for memory in [MemoryKind::Attention, MemoryKind::Recurrent] {
+        let mut session = session(Script {
+            memory,
+            ..Script::replying(&[&["a"], &["b"]])
+        });
+        let first = session.say("one");
+        read_ahead(
+            &mut session,
+            "a long draft that will never be sent as it is",
+        );
+        let reply = session.say("two");
+        assert_eq!(reply.cache.branches, 0, "{memory:?}");
+        assert_eq!(reply.cache.used, reply.stats.prompt_tokens + 1);
+        let reused = reply.stats.reused_tokens + reply.stats.read_ahead_tokens;
+        assert!(reused >= first.cache.used, "{memory:?}");
+        assert_eq!(reply.stats.reread_reason, None);
+    }
+}
+
+#[test]
+fn reading_ahead_gives_way_to_what_is_asked_for_and_can_be_stopped() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (send, hold) = std::sync::mpsc::channel::<()>();
+    let hold = std::sync::Mutex::new(hold);
+    let (enter, entered) = std::sync::mpsc::channel::<()>();
+    let counted = Arc::clone(&calls);
+    let mut session = session(Script {
+        before_decode: Arc::new(move |_| {
+            // The first call waits until something else is asked for.
+            if counted.fetch_add(1, Ordering::SeqCst) == 0 {
+                enter.send(()).unwrap();
+                hold.lock().unwrap().recv().unwrap();
+            }
+        }),
+        ..Script::replying(&[&["a"], &["b"]])
+    });
+    let id = session.next_id();
+    session.engine.send(Command::ReadAhead {
+        id,
+        chat: session.chat,
+        messages: Vec::new(),
+        draft: "x".repeat(1_000),
+    });
+    entered.recv().unwrap();
+    let generate = session.ask("hi");
+    send.send(()).unwrap();
+    let reply = session.finish(generate).unwrap();
+    assert_eq!(reply.text, "a");
+    // One call ahead, one for the prompt, one for the token.
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+    let id = session.next_id();
+    session.engine.cancel_through(id);
+    session.engine.send(Command::ReadAhead {
+        id,
+        chat: session.chat,
+        messages: session.messages.clone(),
+        draft: "never read".into(),
+    });
+    assert_eq!(session.say("and on").stats.read_ahead_tokens, 0);
 }
 
 #[test]

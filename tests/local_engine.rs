@@ -430,7 +430,7 @@ fn a_chat_whose_state_comes_from_disk_goes_on_as_if_nothing_had_happened() {
         let restored = loop {
             match again.event() {
                 Event::Restored { tokens, .. } => break tokens,
-                Event::NotRestored { reason, .. } => panic!("{kind:?}: {reason}"),
+                Event::NotRestored { reason, .. } => panic!("{kind:?}: {reason:?}"),
                 _ => {}
             }
         };
@@ -457,7 +457,7 @@ fn a_chat_whose_state_comes_from_disk_goes_on_as_if_nothing_had_happened() {
         });
         let reason = loop {
             match other.event() {
-                Event::NotRestored { reason, .. } => break reason,
+                Event::NotRestored { reason, .. } => break reason.unwrap(),
                 Event::Restored { .. } => panic!("{kind:?}: a foreign state was taken"),
                 _ => {}
             }

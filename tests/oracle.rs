@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use platen::clock::SystemClock;
+use platen::engine::command::Command;
+use platen::engine::event::Event;
 use platen::engine::inference::DecodeError;
 use platen::engine::options::{LoadOptions, SwaCache};
 use platen::engine::token::{ChatKey, PromptMessage, Role};
@@ -117,7 +119,7 @@ impl Trial {
 
     fn step(&mut self) {
         let count = self.session.messages.len();
-        match self.dice.roll(10) {
+        match self.dice.roll(11) {
             0..=2 => {
                 let text = self.text();
                 self.session
@@ -181,6 +183,17 @@ impl Trial {
                     .messages
                     .insert(0, PromptMessage::new(Role::System, text));
             }
+            // A draft is read ahead, which may or may not be what is sent.
+            9 => {
+                let draft = self.text();
+                self.read_ahead(&draft);
+                if self.dice.roll(2) == 0 {
+                    let text = format!("{draft}{}", self.text());
+                    self.session
+                        .messages
+                        .push(PromptMessage::new(Role::User, text));
+                }
+            }
             // A decode fails.
             _ => {
                 let errors = [
@@ -205,6 +218,17 @@ impl Trial {
         let stop_after = (self.dice.roll(4) == 0).then(|| self.dice.roll(12));
         self.generate(stop_after);
         self.failures.lock().unwrap().clear();
+    }
+
+    fn read_ahead(&mut self, draft: &str) {
+        let id = self.session.next_id();
+        self.session.engine.send(Command::ReadAhead {
+            id,
+            chat: self.session.chat,
+            messages: self.session.messages.clone(),
+            draft: draft.to_owned(),
+        });
+        while !matches!(self.session.event(), Event::Cache { .. }) {}
     }
 
     fn switch(&mut self, chat: usize) {

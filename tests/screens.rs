@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "screens/ahead.rs"]
+mod ahead;
 #[path = "screens/anything.rs"]
 mod anything;
 #[path = "screens/behaviour.rs"]

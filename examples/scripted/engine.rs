@@ -241,7 +241,12 @@ impl Worker {
             match command {
                 Command::Load { id, path, .. } => self.load(id, &path),
                 Command::Generate { id, request } => self.generate(id, &request),
-                Command::SetSampling { .. } | Command::Tokenize { .. } | Command::Clear => {}
+                Command::SetSampling { .. }
+                | Command::Tokenize { .. }
+                | Command::ReadAhead { .. }
+                | Command::Save { .. }
+                | Command::Restore { .. }
+                | Command::Clear => {}
                 Command::Shutdown => break,
             }
         }
@@ -379,6 +384,7 @@ fn facts(path: &Path) -> ModelFacts {
         layers: 2,
         vocab: 1000,
         vocabulary: "scripted".into(),
+        fingerprint: "scripted".into(),
         context_train: 8192,
         context: 8192,
         batch: 512,

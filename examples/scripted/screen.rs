@@ -71,6 +71,9 @@ impl Screen {
             | Event::Prefill { .. }
             | Event::Failed { .. }
             | Event::Prompt { .. }
+            | Event::ReadAhead { .. }
+            | Event::Restored { .. }
+            | Event::NotRestored { .. }
             | Event::Cache { .. }
             | Event::Stopped => {}
         }

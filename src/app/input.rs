@@ -23,7 +23,7 @@ impl App {
             let again = matches!(action, Some(Action::Interrupt | Action::Quit));
             let is_typed = matches!(key.code, KeyCode::Char(_)) && types(key.modifiers);
             if again || !is_typed || !self.is_unsaved() {
-                return again.then_some(Effect::Quit).into_iter().collect();
+                return if again { self.leave() } else { Vec::new() };
             }
         }
         if let Some(action) = action {

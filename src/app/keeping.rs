@@ -124,9 +124,7 @@ impl App {
     pub(super) fn take_back_state(&mut self) -> Option<Effect> {
         let file = self.states.as_ref()?.file(self.chat.read_from?);
         let messages = self.prompt_messages();
-        if self.conversation.last().is_none() {
-            return None;
-        }
+        self.conversation.last()?;
         let id = self.next_id();
         self.restoring = Some(id);
         Some(Effect::Engine(Command::Restore {
@@ -157,8 +155,9 @@ impl App {
     }
 
     /// It was of no use.
-    pub(super) fn state_refused(&mut self, id: RequestId, reason: &str) {
-        if self.restoring.take_if(|wanted| *wanted == id).is_some() {
+    pub(super) fn state_refused(&mut self, id: RequestId, reason: Option<String>) {
+        let asked = self.restoring.take_if(|wanted| *wanted == id);
+        if let (Some(_), Some(reason)) = (asked, reason) {
             self.tell(format!(
                 "The chat will be read anew; its kept cache can't be used: {reason}."
             ));
@@ -265,10 +264,13 @@ impl App {
             self.overlay = Some(Overlay::ConfirmQuit);
             return Vec::new();
         }
-        self.keep_state()
-            .into_iter()
-            .chain([Effect::Quit])
-            .collect()
+        self.leave()
+    }
+
+    /// Leaves, with the chat's state kept.
+    pub(super) fn leave(&self) -> Vec<Effect> {
+        let kept = self.keep_state().into_iter();
+        kept.chain([Effect::Quit]).collect()
     }
 
     /// `/save`: tries again; `/save FILE`: keeps the chats there from now on.

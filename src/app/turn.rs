@@ -46,6 +46,7 @@ impl App {
 
     /// Asks for a reply to the conversation as it stands.
     fn begin_turn(&mut self) -> Effect {
+        self.ahead.gives_way();
         let id = self.next_id();
         self.turn = Turn::Waiting(Active {
             id,

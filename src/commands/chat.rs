@@ -1,6 +1,7 @@
 //! The chat on the whole screen: puts the engine, the models of this machine, the log and the screen's state together.
 
 mod begin;
+mod power;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use anyhow::Context as _;
 use crate::app::App;
 use crate::app::state::Offer;
 use crate::clock::SystemClock;
-use crate::config::Config;
 use crate::config::problem::ConfigError;
+use crate::config::{Config, ReadAhead};
 use crate::engine::event::EngineError;
 use crate::engine::inference::Loader;
 use crate::engine::local::LocalLoader;
@@ -52,6 +53,14 @@ pub fn run(
             format!("The configuration file was left out: {error}."),
             "Mend it and start again; platen config check shows every problem.",
         ));
+    }
+    let reads_ahead = match config.generation.read_ahead {
+        ReadAhead::On => true,
+        ReadAhead::Off => false,
+        ReadAhead::Auto => !power::is_on_battery(),
+    };
+    if reads_ahead {
+        app = app.with_read_ahead();
     }
     let (app, chats) = beginning.apply(app);
     let loader = loader(paths.as_ref().ok());

@@ -39,7 +39,7 @@ pub struct Setting {
 }
 
 /// Every setting but the key table, in the order in which the file lists them.
-pub const SETTINGS: [Setting; 27] = [
+pub const SETTINGS: [Setting; 28] = [
     Setting {
         name: "model",
         variable: Some("PLATEN_MODEL"),
@@ -223,6 +223,14 @@ pub const SETTINGS: [Setting; 27] = [
         kind: Kind::List,
         expects: "a list of texts, none of them empty",
         unset: "none",
+    },
+    Setting {
+        name: "generation.read_ahead",
+        variable: Some("PLATEN_READ_AHEAD"),
+        flag: None,
+        kind: Kind::Text,
+        expects: "one of \"auto\", \"on\", \"off\"",
+        unset: "auto",
     },
     Setting {
         name: "chats.save",

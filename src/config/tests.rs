@@ -106,6 +106,7 @@ fn every_variable_sets_its_setting() {
             "load.flash_attention" => "on",
             "load.memory" => "force",
             "load.swa_cache" => "small",
+            "generation.read_ahead" => "off",
             "load.context" => "64",
             "sampling.min_p" => "0.5",
             "chats.save" => "false",
@@ -266,6 +267,7 @@ fn every_setting_of_the_table_exists_and_none_is_missing() {
         generation: GenerationConfig {
             max_tokens: 1,
             stop: vec![],
+            read_ahead: ReadAhead::Auto,
         },
         chats: ChatsConfig {
             save: true,

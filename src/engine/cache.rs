@@ -95,6 +95,12 @@ impl Cache {
         self.sequences[at].ledger.len() - shared.unwrap_or(0)
     }
 
+    /// Whether a sequence of this chat holds all of these tokens at its beginning.
+    pub(super) fn holds(&self, tokens: &[TokenId], chat: ChatKey) -> bool {
+        let mut own = self.sequences.iter().filter(|one| one.chat == chat);
+        own.any(|one| one.ledger.tokens().starts_with(tokens))
+    }
+
     /// Makes the best of what is held for a prompt: afterwards the active sequence holds the first
     /// [`Plan::keep`] tokens of it and nothing else.
     pub(super) fn prepare(
@@ -107,20 +113,23 @@ impl Cache {
         self.uses += 1;
         let best = self.best(prompt, chat);
         let mut plan = self.sequences[best].ledger.plan(prompt, changed);
+        if let Some(from) = self.sequences[best].ahead() {
+            // What was read ahead was nobody's message yet.
+            plan.newest_held = self.sequences[best].ledger.newest_within(from);
+        }
         if self.sequences[best].chat != chat {
             (plan.reason, plan.newest_held) = (None, None);
         }
         let could_hold = plan.keep;
         self.active = best;
         let reach = self.reach(model.facts(), plan.keep);
-        plan.keep = match self.unpark(model, prompt, reach) {
-            Some(keep) => keep,
-            None => {
-                // The attempt may have cost the sequence that was to serve.
-                self.active = self.best(prompt, chat);
-                let common = self.active().common(&prompt.tokens);
-                self.cut(model, plan.keep.min(common))
-            }
+        plan.keep = if let Some(keep) = self.unpark(model, prompt, reach) {
+            keep
+        } else {
+            // The attempt may have cost the sequence that was to serve.
+            self.active = self.best(prompt, chat);
+            let common = self.active().common(&prompt.tokens);
+            self.cut(model, plan.keep.min(common))
         };
         if plan.keep < could_hold {
             plan.reason = Some(RereadReason::CannotRollBack);

@@ -49,6 +49,18 @@ pub enum Command {
         /// The conversation.
         messages: Vec<PromptMessage>,
     },
+    /// Reads what can't change any more of a conversation whose last message is still being written; answered by
+    /// [`super::event::Event::ReadAhead`]. It gives way to every other command.
+    ReadAhead {
+        /// Names the request.
+        id: RequestId,
+        /// The chat.
+        chat: ChatKey,
+        /// The conversation so far.
+        messages: Vec<PromptMessage>,
+        /// What is written of the next message.
+        draft: String,
+    },
     /// Writes the state of a chat to a file, in the background; without a word where there is nothing worth it.
     Save {
         /// The chat.
@@ -59,7 +71,7 @@ pub enum Command {
         budget: u64,
     },
     /// Reads the state of a chat back, where it is the beginning of this conversation; answered by
-    /// [`super::event::Event::Restored`] or [`super::event::Event::NotRestored`], or not at all where there is no file.
+    /// [`super::event::Event::Restored`] or [`super::event::Event::NotRestored`].
     Restore {
         /// Names the request.
         id: RequestId,

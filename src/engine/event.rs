@@ -87,6 +87,15 @@ pub enum Event {
         /// Its contents.
         cache: CacheSnapshot,
     },
+    /// Part of a prompt was read before it was asked for.
+    ReadAhead {
+        /// The request to read ahead.
+        id: RequestId,
+        /// Tokens of the prompt that the cache holds now.
+        read: u32,
+        /// Tokens of it that can't change any more.
+        total: u32,
+    },
     /// A chat's state was read back from its file.
     Restored {
         /// The restore request.
@@ -98,12 +107,12 @@ pub enum Event {
         /// How long reading them would have taken, by the rate measured when the state was written.
         saved: Option<Duration>,
     },
-    /// There is a file with a chat's state, and it was not taken: the chat is read anew.
+    /// No state of the chat was taken: it is read anew.
     NotRestored {
         /// The restore request.
         id: RequestId,
-        /// Why.
-        reason: String,
+        /// Why; `None` where there is no file.
+        reason: Option<String>,
     },
     /// The engine thread ended; nothing follows.
     Stopped,

@@ -88,6 +88,13 @@ impl Ledger {
         &self.held
     }
 
+    /// The newest message among the first `len` tokens.
+    #[must_use]
+    pub fn newest_within(&self, len: usize) -> Option<usize> {
+        let owners = self.held.owners.iter().take(len);
+        owners.filter_map(|owner| owner.message).max()
+    }
+
     /// Compares a prompt with what is held. `changed` names the first generated message that the template rendered
     /// differently from what was generated.
     #[must_use]

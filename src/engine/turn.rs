@@ -164,6 +164,9 @@ impl Turn<'_> {
             );
             let read = self.session.cache.len().saturating_sub(start);
             self.timer.prefill_read(count(read), self.worker.now());
+            if !matches!(outcome, Ok(None)) {
+                self.note_prefill();
+            }
             if let Some(stop) = outcome? {
                 return Ok(Some(stop));
             }
@@ -174,10 +177,15 @@ impl Turn<'_> {
             }
             self.report_prefill();
         }
+        self.note_prefill();
+        Ok(None)
+    }
+
+    /// Takes what was read into the session's rate.
+    fn note_prefill(&mut self) {
         let (tokens, seconds) = &mut self.session.prefill_so_far;
         *tokens += u64::from(self.timer.read_tokens());
         *seconds += self.timer.prefill().as_secs_f64();
-        Ok(None)
     }
 
     /// Where the next prefill call ends. A memory that can't be cut back has a checkpoint before the prompt's last
@@ -383,7 +391,7 @@ impl Turn<'_> {
     clippy::cast_sign_loss,
     reason = "positive and below 2^24"
 )]
-fn whole(number: f64) -> usize {
+pub(super) fn whole(number: f64) -> usize {
     number.clamp(0.0, f64::from(1 << 24)) as usize
 }
 
@@ -418,7 +426,7 @@ fn fresh_seed() -> u32 {
 }
 
 /// One owner for each token of a prompt.
-fn owned_tokens(prompt: &Prompt) -> OwnedTokens {
+pub(super) fn owned_tokens(prompt: &Prompt) -> OwnedTokens {
     let mut owners = vec![Owner::default(); prompt.tokens.len()];
     for span in &prompt.spans {
         for owner in &mut owners[span.tokens.clone()] {

@@ -116,6 +116,12 @@ impl Worker {
             Command::Tokenize { id, messages } => self.tokenize(id, &messages),
             // Nothing is being generated: the next request brings its own settings.
             Command::SetSampling { .. } => {}
+            Command::ReadAhead {
+                id,
+                chat,
+                messages,
+                draft,
+            } => self.read_ahead(id, (chat, &messages, &draft)),
             Command::Save { chat, file, budget } => self.save(chat, file, budget),
             Command::Restore {
                 id,
@@ -160,6 +166,32 @@ impl Worker {
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return latest,
             }
         }
+    }
+
+    /// Whether anything else is asked for.
+    pub(super) fn has_waiting(&mut self) -> bool {
+        while let Ok(command) = self.line.inbox.try_recv() {
+            match command {
+                // Nothing is being generated: the next request brings its own settings.
+                Command::SetSampling { .. } => {}
+                other => self.waiting.push_back(other),
+            }
+        }
+        !self.waiting.is_empty()
+    }
+
+    fn read_ahead(&mut self, id: RequestId, draft: (ChatKey, &[PromptMessage], &str)) {
+        if self.interrupt.covers(id.0) || self.has_waiting() {
+            return;
+        }
+        let Some(session) = self.session.take() else {
+            return;
+        };
+        let session = super::ahead::run(self, session, id, draft);
+        self.emit(Event::Cache {
+            cache: session.snapshot(),
+        });
+        self.session = Some(session);
     }
 
     fn load(&mut self, id: RequestId, path: &Path, options: &LoadOptions) {
@@ -301,7 +333,7 @@ impl Session {
         *self.chat_times.entry(chat).or_insert_with(now)
     }
 
-    fn prompt_ending(
+    pub(super) fn prompt_ending(
         &mut self,
         chat: ChatKey,
         messages: &[PromptMessage],

@@ -76,6 +76,7 @@ fn kept(app: &App) -> Vec<String> {
 /// Cells in use now: the engine's latest value while a turn runs.
 pub fn used(app: &App) -> u32 {
     match app.turn {
+        Turn::Idle if app.ahead.is_running() => app.gauges.cache_used,
         Turn::Idle | Turn::Waiting(_) => app.cache.used,
         Turn::Prefill(_) | Turn::Decoding(_) | Turn::Stopping(_) => {
             if app.gauges.cache_used > 0 {

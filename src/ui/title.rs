@@ -87,7 +87,17 @@ fn phase(app: &App, width: usize) -> (&'static str, String, Style) {
                 }
             },
         },
-        (EngineState::Ready(_), Turn::Idle) => ("○", "idle".into(), palette.dim()),
+        (EngineState::Ready(_), Turn::Idle) => match app.ahead.progress {
+            Some((read, total)) if read < total => {
+                let words = format!(
+                    "reading ahead {}/{}",
+                    format::count(read),
+                    format::count(total)
+                );
+                ("▷", words, palette.dim())
+            }
+            Some(_) | None => ("○", "idle".into(), palette.dim()),
+        },
         (EngineState::Ready(_), Turn::Waiting(_)) => ("◌", "preparing".into(), palette.busy()),
         (EngineState::Ready(_), Turn::Prefill(_)) => ("▶", reading(app, width), palette.busy()),
         (EngineState::Ready(_), Turn::Decoding(_)) => ("●", decoding(app, width), palette.good()),

@@ -398,7 +398,7 @@ fn the_state_of_a_chat_is_taken_back_when_it_is_opened() {
     person.sees("Restored 4,102 tokens in 0.05 s, 16 s saved.");
     person.hear(Event::NotRestored {
         id,
-        reason: "overdue".into(),
+        reason: Some("overdue".into()),
     });
     person.sees_not("overdue");
 }

@@ -121,7 +121,9 @@ impl Inference for Recording {
         if outcome.is_err() {
             self.cut(seq, self.inner.len(seq));
         }
-        *self.latest.lock().unwrap() = self.lines[&seq].clone();
+        let mut latest = self.latest.lock().unwrap();
+        latest.clone_from(&self.lines[&seq]);
+        drop(latest);
         outcome
     }
 

@@ -104,7 +104,11 @@ fn config() -> impl Strategy<Value = Config> {
                 system,
                 load,
                 sampling,
-                generation: GenerationConfig { max_tokens, stop },
+                generation: GenerationConfig {
+                    max_tokens,
+                    stop,
+                    ..GenerationConfig::default()
+                },
                 chats,
                 ui: UiConfig { panels },
                 keys,

@@ -72,6 +72,11 @@ impl Sequence {
         end.saturating_sub(keep)
     }
 
+    /// From which token on what it holds was read ahead.
+    pub(super) fn ahead(&self) -> Option<usize> {
+        self.ahead
+    }
+
     pub(super) fn note_read_ahead(&mut self, start: usize) {
         let from = self.ahead.unwrap_or(start).min(start);
         self.ahead = Some(from);

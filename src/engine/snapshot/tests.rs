@@ -13,7 +13,7 @@ fn basis() -> Basis {
 
 fn snapshot(tokens: usize) -> Snapshot {
     let owner = |at: usize| Owner {
-        message: (at % 3 > 0).then_some(at / 3),
+        message: (!at.is_multiple_of(3)).then_some(at / 3),
         role: [
             None,
             Some(Role::System),

@@ -63,10 +63,12 @@ impl Worker {
                 took: self.now().since(began),
                 saved,
             },
-            Err(NotTaken::Snapshot(SnapshotError::Missing)) => return,
+            Err(NotTaken::Snapshot(SnapshotError::Missing)) => {
+                Event::NotRestored { id, reason: None }
+            }
             Err(error) => Event::NotRestored {
                 id,
-                reason: error.to_string(),
+                reason: Some(error.to_string()),
             },
         };
         let cache = self.session.as_ref().map(Session::snapshot);
