@@ -231,6 +231,8 @@ impl Soak {
         });
         let command = format!("/model {}", self.models[0].display());
         self.command(&command);
+        // An Esc before the model is there would stop the loading.
+        self.pty.wait_for_text("idle");
         self.command("/new");
         self.pty.wait_for_quiet(Duration::from_millis(300));
         self.pty.wait_for_text("idle");

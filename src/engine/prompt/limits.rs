@@ -5,6 +5,10 @@ use super::TemplateError;
 
 /// Most words and signs within one `{{ … }}` or `{% … %}`. The longest of any published template has some hundred.
 const MOST_SIGNS: usize = 4_000;
+/// Most digits of a number, so that it stays far from the limits of 64 bits.
+const MOST_DIGITS: usize = 18;
+/// Statements about other templates: a model's is alone, and the engine panics on some forms of them.
+const OF_OTHERS: [&str; 4] = ["import", "from", "include", "extends"];
 /// Most `{% … %}` in all: each may nest in the one before.
 const MOST_BLOCKS: usize = 4_000;
 
@@ -28,6 +32,16 @@ pub(super) fn check(source: &str) -> Result<(), TemplateError> {
             kind => {
                 blocks += usize::from(kind == "{%");
                 let (len, signs) = measure(inside);
+                let code = &inside[..len];
+                if kind == "{%" && OF_OTHERS.contains(&first_word(code)) {
+                    return refused(format!(
+                        "it wants another template, and there is none (line {})",
+                        line()
+                    ));
+                }
+                if has_long_number(code) {
+                    return refused(format!("a number is too long (line {})", line()));
+                }
                 if signs > MOST_SIGNS {
                     return refused(format!(
                         "an expression has more than {MOST_SIGNS} words and signs (line {})",
@@ -46,6 +60,39 @@ pub(super) fn check(source: &str) -> Result<(), TemplateError> {
         rest = &inside[len..];
     }
     Ok(())
+}
+
+/// The first word of a tag's inside.
+fn first_word(code: &str) -> &str {
+    let code = code.trim_start_matches(['-', '+']).trim_start();
+    let end = code.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    &code[..end.unwrap_or(code.len())]
+}
+
+/// Whether a number outside of quotes has more digits than any template needs.
+fn has_long_number(code: &str) -> bool {
+    let bytes = code.as_bytes();
+    let (mut at, mut digits, mut in_word) = (0, 0, false);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' | b'\'' => {
+                at = end_of_text(bytes, at);
+                digits = 0;
+                in_word = false;
+            }
+            b'0'..=b'9' if !in_word => digits += 1,
+            b'_' if digits > 0 => {}
+            _ => {
+                digits = 0;
+                in_word = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+            }
+        }
+        if digits > MOST_DIGITS {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// Where the next tag or comment begins.
@@ -117,6 +164,36 @@ mod tests {
         assert!(
             told(&format!("{{% if 0 %}}{}", "\n{% elif 0 %}".repeat(5_000))).contains("line 4001")
         );
+    }
+
+    #[test]
+    fn other_templates_and_endless_numbers_are_refused() {
+        let told = |source: &str| check(source).unwrap_err().to_string();
+        for source in [
+            "{% import 'x' as nd|t2 %}",
+            "{%- include 'chat_template' %}",
+            "a{% extends 'x' %}",
+            "{%+ from 'x' import y %}",
+        ] {
+            assert!(told(source).contains("another template"), "{source}");
+        }
+        for source in [
+            "{{ 'abc'[::-9223372036854775808] }}",
+            "{% if 1_000_000_000_000_000_000_0 %}",
+        ] {
+            assert!(
+                told(source).contains("a number is too long (line 1)"),
+                "{source}"
+            );
+        }
+        for fine in [
+            "{{ '99999999999999999999' }}",
+            "{{ a12345678901234567890 }}",
+            "{% set important = 100000 %}",
+            "{{ 3.141592653589793 }}",
+        ] {
+            check(fine).unwrap();
+        }
     }
 
     #[test]

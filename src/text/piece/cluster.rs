@@ -58,7 +58,7 @@ impl Drawn {
                 Step::Draw(form) if drawn.push(form) => drawn.len += next.len_utf8(),
                 Step::Draw(form) => {
                     // Lest the next piece's first character join this cluster after all.
-                    if form == next && stands_alone(next) {
+                    if form == next && stands_alone(next) && form.width() != Some(0) {
                         drawn.shown.push(ZWNJ);
                     }
                     break;
@@ -139,8 +139,16 @@ impl Drawn {
         if width > MAX_WIDTH || (attached && self.marks == MAX_MARKS) {
             return false;
         }
+        let clusters = |shown: &str| shown.graphemes(true).count();
+        let before = if form.width() == Some(0) {
+            clusters(&self.shown)
+        } else {
+            0
+        };
         self.shown.push(form);
-        if self.shown.width() != width {
+        // What has no width of its own must be drawn on something: a vowel of Hangul behind a stand-in is not.
+        let floats = before > 0 && clusters(&self.shown) > before;
+        if floats || self.shown.width() != width {
             self.shown.pop();
             return false;
         }
