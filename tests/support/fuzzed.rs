@@ -295,7 +295,9 @@ pub fn text(data: &[u8]) {
     assert!(!sanitize::neutral(&text).contains(is_dangerous));
     assert!(!sanitize::neutral_line(&text).contains(['\n', '\t', '\u{1b}']));
     for line in wrap(&text, usize::from(width)) {
-        assert!(platen::text::width(&line) <= usize::from(width.max(2)));
+        // Drawn text is not drawn again: what keeps two letters apart has no width on a terminal.
+        let drawn = line.replace('\u{200c}', "");
+        assert!(platen::text::width(&drawn) <= usize::from(width.max(2)));
     }
     let mut transcript = Transcript::new();
     transcript.sync(&Single(&text), width);
