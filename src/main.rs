@@ -17,12 +17,13 @@ use platen::engine::local::trial;
 use platen::engine::prompt::apart;
 use platen::failure;
 use platen::keymap::Keymap;
-use platen::llama::crash;
+use platen::llama::{crash, heap};
 use platen::models::discover::{Places, resolve, resolve_default};
 use platen::paths::Paths;
 
 fn main() -> ExitCode {
     crash::silence_backtraces();
+    heap::share();
     let first = std::env::args_os().nth(1);
     if first.as_deref() == Some(trial::ARGUMENT.as_ref()) {
         return match trial::run_child(stdin().lock(), stdout()) {

@@ -143,9 +143,8 @@ impl App {
     /// What of the draft would be sent to the model.
     fn draft_to_read(&self) -> &str {
         let text = self.composer.text();
-        if text.len() > LONGEST_DRAFT {
-            ""
-        } else if text.starts_with('/') && !matches!(interpret(text), Input::Text(_)) {
+        let is_command = text.starts_with('/') && !matches!(interpret(text), Input::Text(_));
+        if is_command || text.len() > LONGEST_DRAFT {
             ""
         } else {
             text

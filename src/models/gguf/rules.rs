@@ -193,6 +193,13 @@ fn vocabulary(metadata: &BTreeMap<String, Value>) -> Result<(), GgufFault> {
     Ok(())
 }
 
+/// Whether a vector is multiplied with or added to activations, which llama.cpp does in 32-bit floats alone: every
+/// converter writes norms and biases so, and any other type aborts the process.
+fn is_added_or_multiplied(name: &str) -> bool {
+    const ENDS: [&str; 2] = ["norm.weight", ".bias"];
+    ENDS.iter().any(|end| name.ends_with(end))
+}
+
 /// Whether a tensor's values are factors or summands; a few hold places in tables.
 fn is_computed_with(name: &str) -> bool {
     const ENDS: [&str; 4] = [".weight", ".bias", ".ssm_a", ".ssm_d"];
@@ -229,6 +236,14 @@ pub(super) fn tensors(
     // llama.cpp takes tensors that follow each other without a gap, and no others.
     let mut expected = 0_u64;
     for tensor in tensors {
+        let is_vector = tensor.dims.len() == 1;
+        if is_vector && is_added_or_multiplied(&tensor.name) && tensor.kind.name() != "F32" {
+            return Err(invalid(
+                &format!("the type of '{}'", tensor.name),
+                tensor.kind.name(),
+                "F32",
+            ));
+        }
         if tensor.kind.is_whole() && is_computed_with(&tensor.name) {
             return Err(invalid(
                 &format!("the type of '{}'", tensor.name),

@@ -37,19 +37,40 @@ fn numbers_that_abort_the_computation_are_refused_with_field_and_values() {
 #[test]
 fn weights_of_whole_numbers_are_refused() {
     let mut bytes = TinyGguf::new(TinyKind::Llama).encode();
-    let name = b"blk.0.ffn_norm.weight";
+    let name = b"blk.0.ffn_gate.weight";
     let at = bytes
         .windows(name.len())
         .position(|window| window == name)
         .unwrap();
-    // One dimension: its count, its size, then the type.
-    let kind = at + name.len() + 4 + 8;
+    // Two dimensions: their count, their sizes, then the type.
+    let kind = at + name.len() + 4 + 2 * 8;
     bytes[kind] = 26;
     let told = parse(&bytes).unwrap_err().to_string();
     assert!(
-        told.contains("the type of 'blk.0.ffn_norm.weight' is I32, expected a type of weights"),
+        told.contains("the type of 'blk.0.ffn_gate.weight' is I32, expected a type of weights"),
         "{told}"
     );
+}
+
+#[test]
+fn norms_and_biases_of_any_type_but_f32_are_refused() {
+    let whole = TinyGguf::new(TinyKind::Llama).encode();
+    let name = b"blk.0.ffn_norm.weight";
+    let at = whole
+        .windows(name.len())
+        .position(|window| window == name)
+        .unwrap();
+    // Q4_0, F16, I32, BF16.
+    for kind in [2, 1, 26, 30] {
+        let mut bytes = whole.clone();
+        bytes[at + name.len() + 4 + 8] = kind;
+        let told = parse(&bytes).unwrap_err().to_string();
+        assert!(
+            told.contains("the type of 'blk.0.ffn_norm.weight'"),
+            "{told}"
+        );
+        assert!(told.ends_with("expected F32"), "{told}");
+    }
 }
 
 #[test]
