@@ -28,8 +28,8 @@ impl Edit {
     }
 }
 
-/// How many bytes of changes are kept.
-const MAX_BYTES: usize = 64 << 20;
+/// How many bytes of changes are kept; the last one is kept however long it is.
+const MAX_BYTES: usize = 1 << 20;
 
 /// The changes made and those taken back.
 #[derive(Debug, Clone, Default)]

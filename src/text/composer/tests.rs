@@ -360,3 +360,24 @@ proptest! {
         prop_assert_eq!(composer.text(), text);
     }
 }
+
+#[test]
+fn long_changes_are_forgotten_early_but_the_last_one_can_be_undone() {
+    let mut composer = Composer::new();
+    let long = "x".repeat(3 << 20);
+    composer.insert_str("kept a moment").unwrap();
+    composer.set_text("");
+    composer.insert_str(&long).unwrap();
+    composer.set_text("");
+    assert!(composer.undo());
+    assert_eq!(composer.text().len(), long.len());
+    assert!(!composer.undo(), "what came before is forgotten");
+    composer.set_text("");
+    for word in ["a", "b", "c"] {
+        composer.insert_str(word).unwrap();
+    }
+    for left in ["ab", "a", ""] {
+        assert!(composer.undo());
+        assert_eq!(composer.text(), left);
+    }
+}
