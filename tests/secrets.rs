@@ -248,7 +248,8 @@ fn chat(home: &Path, model: &Path, elsewhere: &Path) {
     let log = pty.contents();
     assert!(!log.contains(SAID) && !log.contains(SECRET), "{log}");
     pty.keys("\x1b");
-    pty.wait_for_text("idle");
+    // What follows an Esc at once would be a key with Alt.
+    pty.wait_for_text(SAID);
     pty.keys(format!("/save {}\r", elsewhere.display()));
     pty.wait_for_text("elsewhere.db");
     pty.wait_for_quiet(std::time::Duration::from_millis(200));

@@ -183,9 +183,10 @@ fn try_in_child(
     };
     // The last report may have come with the end.
     for late in reports.iter().flatten() {
-        verdict = Some(late)
-            .filter(|late| !matches!(late, Report::Progress(_)))
-            .or(verdict);
+        match late {
+            Report::Progress(progress) => report(progress),
+            other => verdict = Some(other),
+        }
     }
     let words = words
         .and_then(|words| words.recv_timeout(PATIENCE).ok())
