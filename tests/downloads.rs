@@ -310,6 +310,36 @@ fn a_cut_download_ends_right_whatever_the_server_does_then() {
 }
 
 #[test]
+fn a_page_in_place_of_the_rest_takes_nothing_away() {
+    for page in [
+        |_: &Request| Answer::page("<html>Log in</html>", "text/html"),
+        |_: &Request| Answer::ok(vec![0; 20], "v1"),
+    ] {
+        let server = hub(|number, request| {
+            if number == 0 {
+                Answer::ok(model(), "v1").cut()
+            } else {
+                honest(request)
+            }
+        });
+        server.answer_with(move |number, request| {
+            let is_file = !request.path.starts_with("/api/");
+            (is_file && (1..3).contains(&number)).then(|| page(request))
+        });
+        let home = Home::at(&server);
+        let half = model().len() as u64 / 2;
+        assert_eq!(home.pull(WANTED).status.code(), Some(1));
+        assert_eq!(fs::metadata(home.part()).unwrap().len(), half);
+        home.assert_no_model();
+        assert_eq!(home.pull(WANTED).status.code(), Some(1));
+        assert_eq!(home.pull(WANTED).status.code(), Some(0));
+        home.assert_whole();
+        let last = server.requests().pop().unwrap();
+        assert_eq!(last.range, Some(half), "only the rest was fetched");
+    }
+}
+
+#[test]
 fn the_end_of_the_program_in_the_middle_leaves_what_can_be_gone_on_with() {
     for signal in ["KILL", "INT", "TERM", "HUP"] {
         let server = hub(|number, request| {

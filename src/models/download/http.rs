@@ -110,10 +110,7 @@ fn attempt(
             _ => return Ok(Outcome::StartOver),
         },
         (StatusCode::RANGE_NOT_SATISFIABLE, Some(_)) => return Ok(Outcome::StartOver),
-        (StatusCode::OK, _) => {
-            part.restart()?;
-            (0, content_length(headers))
-        }
+        (StatusCode::OK, _) => (0, content_length(headers)),
         (status, _) => return Err(SourceError::Unusable(refusal(status))),
     };
     reject_pages(headers)?;
@@ -125,6 +122,10 @@ fn attempt(
         )));
     }
     let total = total.or(wanted.bytes);
+    if start == 0 {
+        // Only now: what is there is worth more than a page that says "log in".
+        part.restart()?;
+    }
     check_space(&part.folder, total.unwrap_or(0).saturating_sub(start))?;
     if let Some(etag) = etag {
         part.set_origin(&Origin::new(url, etag))?;
