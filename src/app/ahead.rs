@@ -23,10 +23,8 @@ pub struct Ahead {
     wish: Wish,
     /// What was last asked for.
     asked: Option<Asked>,
-    /// What waits for the keyboard to be quiet.
-    about: Option<About>,
-    /// Since when that is the same.
-    since: Option<Timestamp>,
+    /// What waits for the keyboard to be quiet, and since when it is the same.
+    waiting: Option<(About, Timestamp)>,
     /// What the engine said: tokens read, tokens to read.
     pub progress: Option<(u32, u32)>,
 }
@@ -58,7 +56,7 @@ struct About {
 impl Ahead {
     /// Whether something waits for the keyboard to be quiet.
     pub(super) fn is_due(&self) -> bool {
-        self.since.is_some()
+        self.waiting.is_some()
     }
 
     /// Whether the engine is at it.
@@ -69,7 +67,7 @@ impl Ahead {
     /// A turn begins: it reads for itself.
     pub(super) fn gives_way(&mut self) {
         self.asked = None;
-        self.since = None;
+        self.waiting = None;
         self.progress = None;
     }
 }
@@ -89,46 +87,30 @@ impl App {
         if self.ahead.wish == Wish::Unwanted || !is_ready || self.restoring.is_some() {
             return Vec::new();
         }
-        let same = |about: &About, app: &App| {
-            about.chat == app.chat.slot.0
-                && about.messages == app.conversation.messages().len()
-                && about.system == app.system
-                && about.draft == app.draft_to_read()
-        };
-        if self
-            .ahead
-            .asked
-            .as_ref()
-            .is_some_and(|asked| same(&asked.about, self))
-        {
-            self.ahead.since = None;
-            return Vec::new();
-        }
-        let mut effects = Vec::new();
-        if let Some(asked) = self.ahead.asked.take() {
-            effects.push(Effect::CancelThrough(asked.id));
-            self.ahead.progress = None;
-            self.ahead.since = None;
-        }
         let about = About {
             chat: self.chat.slot.0,
             messages: self.conversation.messages().len(),
             system: self.system.clone(),
             draft: self.draft_to_read().to_owned(),
         };
-        let changed = self.ahead.about.as_ref() != Some(&about);
-        let since = match self.ahead.since {
-            Some(since) if !changed => since,
-            Some(_) | None => {
-                self.ahead.about = Some(about);
-                self.ahead.since = Some(self.now);
-                return effects;
-            }
+        let asked = self.ahead.asked.as_ref();
+        if asked.is_some_and(|asked| asked.about == about) {
+            self.ahead.waiting = None;
+            return Vec::new();
+        }
+        let mut effects = Vec::new();
+        if let Some(asked) = self.ahead.asked.take() {
+            effects.push(Effect::CancelThrough(asked.id));
+            self.ahead.progress = None;
+        }
+        let since = match self.ahead.waiting.take() {
+            Some((same, since)) if same == about => since,
+            Some(_) | None => self.now,
         };
         if self.now.since(since) < QUIET {
+            self.ahead.waiting = Some((about, since));
             return effects;
         }
-        self.ahead.since = None;
         let id = self.next_id();
         effects.push(Effect::Engine(Command::ReadAhead {
             id,

@@ -5,7 +5,7 @@ use super::cache::Start;
 use super::command::RequestId;
 use super::event::{EngineError, Event};
 use super::inference::Logits;
-use super::ledger::OwnedTokens;
+use super::ledger::{OwnedTokens, common_prefix};
 use super::prompt::Ending;
 use super::token::{ChatKey, PromptMessage, Role};
 use super::turn::owned_tokens;
@@ -57,8 +57,7 @@ fn stable(
 }
 
 fn common(mut a: OwnedTokens, b: &OwnedTokens) -> OwnedTokens {
-    let pairs = a.tokens.iter().zip(&b.tokens);
-    let len = pairs.take_while(|(a, b)| a == b).count();
+    let len = common_prefix(&a.tokens, &b.tokens);
     a.tokens.truncate(len);
     a.owners.truncate(len);
     a

@@ -154,7 +154,7 @@ impl Cache {
     /// How many of its first `keep` tokens the active sequence can be brought down to.
     fn reach(&self, facts: &ModelFacts, keep: usize) -> usize {
         let active = self.active();
-        if can_cut(facts) || keep == active.ledger.len() {
+        if facts.memory.can_cut() || keep == active.ledger.len() {
             return keep;
         }
         let checkpoint = active.checkpoints.last_within(keep);
@@ -170,7 +170,7 @@ impl Cache {
         keep: usize,
     ) -> Option<usize> {
         let most = prompt.tokens.len().saturating_sub(1);
-        let cuts = can_cut(model.facts());
+        let cuts = model.facts().memory.can_cut();
         let (at, reach) = self.parked.best(&prompt.tokens, most, cuts)?;
         if reach < keep + WORTH_RESTORING {
             return None;
@@ -233,7 +233,7 @@ impl Cache {
         if worth && self.branch(model, keep) {
             return keep;
         }
-        if worth && !can_cut(model.facts()) {
+        if worth && !model.facts().memory.can_cut() {
             self.park(model, self.active);
         }
         let seq = self.seq();
@@ -376,7 +376,7 @@ impl Cache {
             DecodeError::Full | DecodeError::Invalid(_) => held == start,
             DecodeError::Cancelled | DecodeError::Failed(_) => false,
         };
-        let trusted = can_cut(model.facts()) && held <= self.len();
+        let trusted = model.facts().memory.can_cut() && held <= self.len();
         if untouched || trusted {
             self.sequences[self.active].truncate(held);
         } else if self.roll_back(model, start).is_none() {
@@ -406,7 +406,7 @@ impl Cache {
 
     /// Keeps the part of the state that can't be cut back, where there is one.
     pub(super) fn checkpoint(&mut self, model: &mut dyn Inference) {
-        if can_cut(model.facts()) {
+        if model.facts().memory.can_cut() {
             return;
         }
         let active = &mut self.sequences[self.active];
@@ -517,9 +517,4 @@ impl Cache {
             checkpoints: self.active().checkpoints.summary(),
         }
     }
-}
-
-/// Whether the memory's end can be cut off anywhere.
-fn can_cut(facts: &ModelFacts) -> bool {
-    facts.memory.can_cut()
 }

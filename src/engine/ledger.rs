@@ -30,6 +30,12 @@ impl OwnedTokens {
     }
 }
 
+/// How many tokens two lists have in common from the start on.
+#[must_use]
+pub fn common_prefix(a: &[TokenId], b: &[TokenId]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
 impl Plan {
     /// How many of the prompt's tokens are read although their message was held.
     #[must_use]
@@ -99,13 +105,7 @@ impl Ledger {
     /// differently from what was generated.
     #[must_use]
     pub fn plan(&self, prompt: &OwnedTokens, changed: Option<usize>) -> Plan {
-        let common = self
-            .held
-            .tokens
-            .iter()
-            .zip(&prompt.tokens)
-            .take_while(|(held, wanted)| held == wanted)
-            .count();
+        let common = common_prefix(&self.held.tokens, &prompt.tokens);
         let keep = common.min(prompt.tokens.len().saturating_sub(1));
         let (reason, newest_held) = if self.is_empty() {
             self.lost

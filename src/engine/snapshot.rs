@@ -144,7 +144,7 @@ impl Snapshot {
         body
     }
 
-    /// Reads a snapshot that must have this basis. The state is what is left of `bytes`, so that it is not copied.
+    /// Reads a snapshot that must have this basis. The state takes over the memory of `bytes`.
     fn decode(mut bytes: Vec<u8>, basis: &Basis) -> Result<Snapshot, SnapshotError> {
         let front = MAGIC.len() + 4;
         if !bytes.starts_with(MAGIC) || bytes.len() < front {

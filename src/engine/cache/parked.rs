@@ -1,7 +1,7 @@
 //! States set aside in memory, for chats and branches that were left.
 
 use crate::engine::event::Kept;
-use crate::engine::ledger::OwnedTokens;
+use crate::engine::ledger::{OwnedTokens, common_prefix};
 use crate::engine::token::{ChatKey, TokenId};
 
 /// A state set aside.
@@ -48,12 +48,10 @@ impl Parked {
         cuts: bool,
     ) -> Option<(usize, usize)> {
         let reach = |entry: &Entry| {
-            let held = &entry.held.tokens;
-            let pairs = held.iter().zip(prompt);
-            let common = pairs.take_while(|(held, wanted)| held == wanted).count();
+            let common = common_prefix(&entry.held.tokens, prompt);
             if cuts {
                 common.min(most)
-            } else if common == held.len() && common <= most {
+            } else if common == entry.held.tokens.len() && common <= most {
                 common
             } else {
                 0

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::checkpoint::Checkpoints;
 use crate::engine::event::RereadReason;
 use crate::engine::inference::Seq;
-use crate::engine::ledger::{Ledger, OwnedTokens, Owner};
+use crate::engine::ledger::{Ledger, OwnedTokens, Owner, common_prefix};
 use crate::engine::token::{ChatKey, TokenId};
 
 /// A sequence.
@@ -39,8 +39,7 @@ impl Sequence {
 
     /// How many tokens it has in common with a prompt, from the start on.
     pub(super) fn common(&self, prompt: &[TokenId]) -> usize {
-        let pairs = self.ledger.tokens().iter().zip(prompt);
-        pairs.take_while(|(held, wanted)| held == wanted).count()
+        common_prefix(self.ledger.tokens(), prompt)
     }
 
     /// How many cells it shares with another one.

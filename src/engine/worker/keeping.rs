@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Session, Worker};
 use crate::engine::command::RequestId;
 use crate::engine::event::{EngineError, Event};
+use crate::engine::ledger::common_prefix;
 use crate::engine::prompt::Ending;
 use crate::engine::snapshot::{self, Basis, Snapshot, SnapshotError};
 use crate::engine::token::{ChatKey, PromptMessage};
@@ -126,8 +127,7 @@ impl Session {
         // The date of the chat's first prompt is part of what was read.
         self.chat_times.insert(chat, snapshot.chat_time);
         let prompt = self.prompt_ending(chat, messages, Ending::LastMessage)?;
-        let pairs = snapshot.held.tokens.iter().zip(&prompt.tokens);
-        let common = pairs.take_while(|(held, wanted)| held == wanted).count();
+        let common = common_prefix(&snapshot.held.tokens, &prompt.tokens);
         let len = snapshot.held.tokens.len();
         if common < WORTH_IT || (!can_cut && common < len) {
             return Err(NotTaken::OtherChat);
