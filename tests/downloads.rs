@@ -131,6 +131,17 @@ fn honest(request: &Request) -> Answer {
     }
 }
 
+/// Half of the model comes, and the rest when the test lets it; from then on the hub is honest.
+fn hub_that_stalls_at_first() -> Server {
+    hub(|number, request| {
+        if number == 0 {
+            Answer::ok(model(), "v1").stalls_at_half()
+        } else {
+            honest(request)
+        }
+    })
+}
+
 type Misbehaviour = fn(&Request) -> Answer;
 
 /// What the file's first requests are answered with, until the server behaves; and the words that a server that never
@@ -342,13 +353,7 @@ fn a_page_in_place_of_the_rest_takes_nothing_away() {
 #[test]
 fn the_end_of_the_program_in_the_middle_leaves_what_can_be_gone_on_with() {
     for signal in ["KILL", "INT", "TERM", "HUP"] {
-        let server = hub(|number, request| {
-            if number == 0 {
-                Answer::ok(model(), "v1").stalls_at_half()
-            } else {
-                honest(request)
-            }
-        });
+        let server = hub_that_stalls_at_first();
         let home = Home::at(&server);
         let child = home.spawn(WANTED);
         let half = model().len() as u64 / 2;
@@ -391,13 +396,7 @@ fn the_end_of_the_program_in_the_middle_leaves_what_can_be_gone_on_with() {
 
 #[test]
 fn two_at_once_do_not_mix() {
-    let server = hub(|number, request| {
-        if number == 0 {
-            Answer::ok(model(), "v1").stalls_at_half()
-        } else {
-            honest(request)
-        }
-    });
+    let server = hub_that_stalls_at_first();
     let home = Home::at(&server);
     let mut first = home.spawn(WANTED);
     server::wait_until(|| fs::metadata(home.part()).is_ok_and(|part| part.len() > 0));
@@ -529,13 +528,7 @@ fn a_disk_without_room_is_told_before_the_first_byte_and_one_that_runs_full_keep
     drop(disk);
     // There is room when it begins, and another program takes it on the way.
     let bytes = model().len();
-    let server = hub(move |number, request| {
-        if number == 0 {
-            Answer::ok(model(), "v1").stalls_at_half()
-        } else {
-            honest(request)
-        }
-    });
+    let server = hub_that_stalls_at_first();
     let home = Home::at(&server);
     let _disk = Disk::mount(home.models(), bytes + (128 << 10)).unwrap();
     let child = home.spawn(WANTED);

@@ -11,7 +11,6 @@ mod scripted;
 #[path = "support/session.rs"]
 mod session;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -24,7 +23,7 @@ use platen::engine::options::{LoadOptions, SwaCache};
 use platen::engine::sampling::Sampling;
 use platen::engine::token::{ChatKey, PromptMessage, Role, TokenId};
 use scripted::{Script, ScriptedLoader};
-use session::Session;
+use session::{Restored, Session};
 
 fn session(script: Script) -> Session {
     let clock = script.clock.clone();
@@ -261,39 +260,6 @@ fn other_branches_give_way_where_the_cells_run_out() {
     assert_eq!(again.stats.read_tokens, 1, "it was set aside");
 }
 
-/// What is said about a chat's state: the event, or nothing within the next turn.
-fn restore(session: &mut Session, file: &Path) -> Option<Event> {
-    let id = session.next_id();
-    session.engine.send(Command::Restore {
-        id,
-        chat: session.chat,
-        file: file.to_owned(),
-        messages: session.messages.clone(),
-    });
-    let tokenize = session.next_id();
-    let messages = session.messages.clone();
-    session.engine.send(Command::Tokenize {
-        id: tokenize,
-        messages,
-    });
-    let mut told = None;
-    loop {
-        match session.event() {
-            event @ (Event::Restored { .. } | Event::NotRestored { .. }) => told = Some(event),
-            Event::Prompt { .. } => return told,
-            _ => {}
-        }
-    }
-}
-
-fn save(session: &mut Session, file: &Path, budget: u64) {
-    session.engine.send(Command::Save {
-        chat: session.chat,
-        file: file.to_owned(),
-        budget,
-    });
-}
-
 #[test]
 fn a_state_on_disk_spares_a_new_run_the_reading() {
     for memory in [MemoryKind::Attention, MemoryKind::Recurrent] {
@@ -305,16 +271,14 @@ fn a_state_on_disk_spares_a_new_run_the_reading() {
         };
         let mut first = session(script());
         let said = first.say("something that is long enough to be kept");
-        save(&mut first, &file, 1 << 20);
+        first.save(&file, 1 << 20);
         let messages = first.messages.clone();
         drop(first);
         assert!(file.is_file(), "written before the engine ended");
 
         let mut second = session(script());
         second.messages = messages;
-        let Some(Event::Restored { tokens, saved, .. }) = restore(&mut second, &file) else {
-            panic!("not restored")
-        };
+        let Restored { tokens, saved } = second.restore(&file).unwrap();
         assert_eq!(tokens, said.cache.used);
         let rate = said.stats.prefill_tok_s.unwrap();
         assert!(near(saved.unwrap().as_secs_f64(), f64::from(tokens) / rate));
@@ -329,20 +293,14 @@ fn a_state_on_disk_that_does_not_fit_is_told_and_the_chat_is_read_anew() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("1.kv");
     let mut first = session(Script::replying(&[&["a"], &["b"]]));
-    let missing = restore(&mut first, &file);
-    assert!(
-        matches!(missing, Some(Event::NotRestored { reason: None, .. })),
-        "no file is nothing to tell"
-    );
+    let missing = first.restore(&file).unwrap_err();
+    assert_eq!(missing, None, "no file is nothing to tell");
     first.say("something that is long enough to be kept");
-    save(&mut first, &file, 1 << 20);
+    first.save(&file, 1 << 20);
     let messages = first.messages.clone();
     drop(first);
     let whole = std::fs::read(&file).unwrap();
-    let reason = |session: &mut Session| match restore(session, &file) {
-        Some(Event::NotRestored { reason, .. }) => reason.unwrap(),
-        other => panic!("{other:?}"),
-    };
+    let reason = |session: &mut Session| session.restore(&file).unwrap_err().unwrap();
     let begin = || {
         let mut session = session(Script::replying(&[&["a"], &["b"]]));
         session.messages = messages.clone();

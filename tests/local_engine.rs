@@ -408,32 +408,15 @@ fn a_chat_whose_state_comes_from_disk_goes_on_as_if_nothing_had_happened() {
         first.max_tokens = 24;
         first.say("the first message of this chat");
         let second = first.say("and the second one, a little longer than the first");
-        first.engine.send(Command::Save {
-            chat: first.chat,
-            file: file.clone(),
-            budget: 1 << 30,
-        });
+        first.save(&file, 1 << 30);
         let messages = first.messages.clone();
         let expected = first.say("go on");
         drop(first);
 
         let mut again = open(&path, options.clone());
         again.max_tokens = 24;
-        again.messages = messages.clone();
-        let id = again.next_id();
-        again.engine.send(Command::Restore {
-            id,
-            chat: again.chat,
-            file: file.clone(),
-            messages,
-        });
-        let restored = loop {
-            match again.event() {
-                Event::Restored { tokens, .. } => break tokens,
-                Event::NotRestored { reason, .. } => panic!("{kind:?}: {reason:?}"),
-                _ => {}
-            }
-        };
+        again.messages = messages;
+        let restored = again.restore(&file).unwrap().tokens;
         assert_eq!(restored, second.cache.used, "{kind:?}");
         let reply = again.say("go on");
         assert_eq!(reply.stats.reused_tokens, restored, "{kind:?}");
@@ -447,21 +430,7 @@ fn a_chat_whose_state_comes_from_disk_goes_on_as_if_nothing_had_happened() {
         std::fs::write(&other, bytes).unwrap();
         let mut other = open(&other, options);
         other.messages.clone_from(&again.messages);
-        let id = other.next_id();
-        let messages = other.messages.clone();
-        other.engine.send(Command::Restore {
-            id,
-            chat: other.chat,
-            file: file.clone(),
-            messages,
-        });
-        let reason = loop {
-            match other.event() {
-                Event::NotRestored { reason, .. } => break reason.unwrap(),
-                Event::Restored { .. } => panic!("{kind:?}: a foreign state was taken"),
-                _ => {}
-            }
-        };
+        let reason = other.restore(&file).unwrap_err().unwrap();
         assert_eq!(reason, "it was made with another model");
     }
 }

@@ -229,31 +229,18 @@ fn a_chat_that_was_read_goes_on_where_it_was() {
         ids: vec![TokenId(7)],
         text_len: 2,
     });
-    let node = |no: u64, parent: Option<u64>, message: Message| Node {
-        no: MessageNo(no),
-        parent: parent.map(MessageNo),
-        message,
-    };
-    let chat = StoredChat {
-        id: ChatId(4),
-        title: "Hello".into(),
-        created_ms: 0,
-        updated_ms: 0,
-        head: ChatHead {
-            system: None,
-            model: Some(ModelRef {
-                name: facts().name,
-                path: facts().path,
-            }),
-            leaf: Some(MessageNo(2)),
-        },
-        nodes: vec![
+    let chat = stored(
+        Some(ModelRef {
+            name: facts().name,
+            path: facts().path,
+        }),
+        vec![
             node(1, None, Message::new(Role::User, "Hello")),
             node(2, Some(1), reply),
             node(3, Some(1), Message::new(Role::Assistant, "another")),
         ],
-        unknown: 1,
-    };
+        1,
+    );
     let config = Config {
         model: Some("models/SmolLM2-135M-Instruct.gguf".into()),
         ..Config::default()
@@ -287,6 +274,31 @@ fn a_chat_that_was_read_goes_on_where_it_was() {
     assert_eq!(words(&changes), ["put 4 user Go on"]);
     person.say("/quit");
     person.sees("This chat is not saved.");
+}
+
+fn node(no: u64, parent: Option<u64>, message: Message) -> Node {
+    Node {
+        no: MessageNo(no),
+        parent: parent.map(MessageNo),
+        message,
+    }
+}
+
+/// A chat in the store, at its second message.
+fn stored(model: Option<ModelRef>, nodes: Vec<Node>, unknown: usize) -> StoredChat {
+    StoredChat {
+        id: ChatId(4),
+        title: "Hello".into(),
+        created_ms: 0,
+        updated_ms: 0,
+        head: ChatHead {
+            system: None,
+            model,
+            leaf: Some(MessageNo(2)),
+        },
+        nodes,
+        unknown,
+    }
 }
 
 fn states() -> States {
@@ -348,27 +360,14 @@ fn the_state_of_a_chat_is_kept_when_it_is_left() {
 fn the_state_of_a_chat_is_taken_back_when_it_is_opened() {
     let mut reply = Message::new(Role::Assistant, "Hi");
     reply.stop = Some(StopReason::Eog);
-    let node = |no: u64, parent: Option<u64>, message: Message| Node {
-        no: MessageNo(no),
-        parent: parent.map(MessageNo),
-        message,
-    };
-    let chat = StoredChat {
-        id: ChatId(4),
-        title: "Hello".into(),
-        created_ms: 0,
-        updated_ms: 0,
-        head: ChatHead {
-            system: None,
-            model: None,
-            leaf: Some(MessageNo(2)),
-        },
-        nodes: vec![
+    let chat = stored(
+        None,
+        vec![
             node(1, None, Message::new(Role::User, "Hello")),
             node(2, Some(1), reply),
         ],
-        unknown: 0,
-    };
+        0,
+    );
     let config = Config {
         model: Some("models/SmolLM2-135M-Instruct.gguf".into()),
         ..Config::default()

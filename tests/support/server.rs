@@ -223,7 +223,8 @@ fn send(mut stream: &TcpStream, answer: &Answer, gate: &(Mutex<Gate>, Condvar)) 
     }
 }
 
-fn read_request(stream: &mut impl BufRead) -> Request {
+/// Reads the head of a request.
+pub fn read_request(stream: &mut impl BufRead) -> Request {
     let mut request = Request::default();
     let mut line = String::new();
     while stream.read_line(&mut line).unwrap_or(0) > 2 {

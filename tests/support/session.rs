@@ -1,7 +1,8 @@
 //! A conversation with an engine, as a test drives it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use platen::clock::{Clock, Timestamp};
 use platen::engine::command::{Command, GenerateRequest, RequestId};
@@ -40,6 +41,13 @@ pub struct Reply {
     pub prefill: Vec<PrefillProgress>,
     pub cache: CacheSnapshot,
     pub notices: Vec<String>,
+}
+
+/// A state that was taken back.
+#[derive(Debug)]
+pub struct Restored {
+    pub tokens: u32,
+    pub saved: Option<Duration>,
 }
 
 impl Session {
@@ -118,6 +126,33 @@ impl Session {
             },
         });
         id
+    }
+
+    /// Takes the state of the chat back from a file; how many tokens it has, or why it was not taken.
+    pub fn restore(&mut self, file: &Path) -> Result<Restored, Option<String>> {
+        let id = self.next_id();
+        self.engine.send(Command::Restore {
+            id,
+            chat: self.chat,
+            file: file.to_owned(),
+            messages: self.messages.clone(),
+        });
+        loop {
+            match self.event() {
+                Event::Restored { tokens, saved, .. } => return Ok(Restored { tokens, saved }),
+                Event::NotRestored { reason, .. } => return Err(reason),
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes the state of the chat to a file.
+    pub fn save(&mut self, file: &Path, budget: u64) {
+        self.engine.send(Command::Save {
+            chat: self.chat,
+            file: file.to_owned(),
+            budget,
+        });
     }
 
     /// Waits for the end of a request; the reply joins the conversation where it has tokens.

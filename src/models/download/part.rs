@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::models::gguf::GgufFile;
 use crate::paths::{lock, private_file};
 use crate::text::hex;
 use crate::text::secrets::without_secrets;
 
 use super::{DownloadEvent, PullError, PullRequest, SourceError, Watch};
-use crate::models::gguf::GgufFile;
 
 /// `FILE.part`, with a lock on it and, beside it, the address and version that its bytes come from.
 pub(super) struct Part {

@@ -1,33 +1,26 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
-
-use sha2::{Digest, Sha256};
 
 use super::super::catalogue::PipMember;
 use super::super::discover::{Places, scan};
 use super::super::tiny_gguf::{TinyGguf, TinyKind};
 use super::*;
+use server::{Request, hex, read_request};
 
 mod pip;
 mod requests;
 mod resume;
+#[path = "../../../tests/support/server.rs"]
+mod server;
 
 /// A server that answers each request as the test wants.
 struct Server {
     url: String,
     requests: Arc<Mutex<Vec<Request>>>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Request {
-    path: String,
-    range: Option<u64>,
-    if_range: Option<String>,
-    authorization: Option<String>,
 }
 
 /// Status line and headers, then the body; the connection closes behind it.
@@ -65,47 +58,8 @@ impl Server {
     }
 }
 
-fn read_request(stream: &mut impl BufRead) -> Request {
-    let mut request = Request::default();
-    let mut line = String::new();
-    while stream.read_line(&mut line).unwrap_or(0) > 2 {
-        let text = line.trim_end();
-        if request.path.is_empty() {
-            text.split(' ')
-                .nth(1)
-                .unwrap()
-                .clone_into(&mut request.path);
-        } else if let Some((name, value)) = text.split_once(": ") {
-            match name.to_ascii_lowercase().as_str() {
-                "range" => {
-                    request.range = value
-                        .strip_prefix("bytes=")
-                        .unwrap()
-                        .strip_suffix('-')
-                        .unwrap()
-                        .parse()
-                        .ok();
-                }
-                "if-range" => request.if_range = Some(value.to_owned()),
-                "authorization" => request.authorization = Some(value.to_owned()),
-                _ => {}
-            }
-        }
-        line.clear();
-    }
-    request
-}
-
 fn model() -> Vec<u8> {
     TinyGguf::new(TinyKind::Llama).encode()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect::<Vec<_>>()
-        .concat()
 }
 
 fn ok(body: Vec<u8>, etag: &str) -> Answer {
