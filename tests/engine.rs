@@ -238,6 +238,21 @@ fn another_chat_is_set_aside_and_comes_back_unread() {
 }
 
 #[test]
+fn a_chat_that_begins_otherwise_takes_nothing_from_the_one_before() {
+    let mut session = session(Script::replying(&[&["a"], &["b"], &["c"]]));
+    let first = session.say("the first chat, about one thing or another");
+    let left = std::mem::take(&mut session.messages);
+    session.chat = ChatKey(1);
+    let system = PromptMessage::new(Role::System, "not a token in common");
+    session.messages.push(system);
+    session.say("quite another matter");
+    session.messages = left;
+    session.chat = ChatKey::default();
+    let back = session.say("where were we?");
+    assert_eq!(back.stats.reused_tokens, first.cache.used);
+}
+
+#[test]
 fn other_branches_give_way_where_the_cells_run_out() {
     let mut session = session(Script {
         context: 160,
@@ -441,6 +456,22 @@ fn reading_ahead_gives_way_to_what_is_asked_for_and_can_be_stopped() {
         draft: "never read".into(),
     });
     assert_eq!(session.say("and on").stats.read_ahead_tokens, 0);
+}
+
+#[test]
+fn what_was_read_ahead_for_nothing_leaves_no_cell_behind() {
+    let mut session = session(Script::replying(&[&["a"], &["b"], &["c"]]));
+    let system = PromptMessage::new(Role::System, "be brief");
+    session.messages.push(system);
+    session.say("Hi there, how are you?");
+    session.say("a second message that is long enough to be worth its cells");
+    session.messages.truncate(1);
+    session.chat = ChatKey(1);
+    read_ahead(&mut session, "");
+    // The chat before has more of this prompt than what was read ahead.
+    let reply = session.say("Hi there, how are you?");
+    assert_eq!(reply.cache.branches, 0);
+    assert_eq!(reply.cache.used, reply.stats.prompt_tokens + 1);
 }
 
 #[test]

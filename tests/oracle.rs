@@ -35,6 +35,10 @@ const CHATS: usize = 3;
 /// How far the logarithm of a token's probability may be off: the same cells at other places of the cache are summed up
 /// in another order. Tokens whose logits are nearer to each other than that may change places.
 const NOISE: f32 = 0.05;
+/// The same for quantised weights, which round what they are multiplied with to 8 bits. Measured between two cold
+/// contexts, one of which has its cells 37 places further on: 0.05 at most over 13 tokens; between a cold and a used one
+/// 0.0002 in the median and 0.23 at most over 263. A wrong cell is off by several.
+const QUANTISED_NOISE: f32 = 0.5;
 
 /// Numbers that look random and are the same in each run.
 struct Dice(u64);
@@ -62,10 +66,11 @@ struct Trial {
     checked: usize,
     ties: usize,
     worst: f32,
+    noise: f32,
 }
 
 impl Trial {
-    fn new(path: &Path, options: &LoadOptions, seed: u64) -> Trial {
+    fn new(path: &Path, options: &LoadOptions, noise: f32) -> Trial {
         let loader = RecordingLoader::default();
         let (chunks, failures) = (Arc::clone(&loader.chunks), Arc::clone(&loader.failures));
         let mut session = Session::start(Box::new(loader), Arc::new(SystemClock));
@@ -76,13 +81,14 @@ impl Trial {
             chunks,
             failures,
             replay: Replay::new(path, options),
-            dice: Dice(seed),
+            dice: Dice(0x9E37_79B9_7F4A_7C15),
             chats: vec![Vec::new(); CHATS],
             open: 0,
             branches: Vec::new(),
             checked: 0,
             ties: 0,
             worst: 0.0,
+            noise,
         }
     }
 
@@ -279,12 +285,15 @@ impl Trial {
             let live = reply.sampled[at].probability.ln();
             let cold = self.replay.ln_probability(prompt + at, *token);
             let error = (live - cold).abs();
-            assert!(error < NOISE, "token {at} of the reply is off by {error}");
+            assert!(
+                error < self.noise,
+                "token {at} of the reply is off by {error}"
+            );
             self.worst = self.worst.max(error);
             if *token != expected {
                 let short = self.replay.short_of_best(prompt + at, *token);
                 assert!(
-                    short < NOISE,
+                    short < self.noise,
                     "token {at} of the reply is {short} short of the best"
                 );
                 self.ties += 1;
@@ -308,8 +317,8 @@ fn options(swa_cache: SwaCache) -> LoadOptions {
     }
 }
 
-fn go_through(path: &Path, options: &LoadOptions, operations: usize) {
-    let mut trial = Trial::new(path, options, 0x9E37_79B9_7F4A_7C15);
+fn go_through(path: &Path, options: &LoadOptions, (operations, noise): (usize, f32)) {
+    let mut trial = Trial::new(path, options, noise);
     for _ in 0..operations {
         trial.step();
     }
@@ -320,14 +329,15 @@ fn go_through(path: &Path, options: &LoadOptions, operations: usize) {
         trial.ties,
         trial.worst
     );
-    assert!(trial.ties * 100 <= trial.checked, "ties are rare");
+    let most = if noise > NOISE { 5 } else { 1 };
+    assert!(trial.ties * 100 <= trial.checked * most, "ties are rare");
     assert!(trial.checked > operations);
 }
 
 fn tiny(kind: TinyKind, swa_cache: SwaCache) {
     let folder = tempfile::tempdir().unwrap();
     let path = tiny_gguf::write_in(kind, folder.path());
-    go_through(&path, &options(swa_cache), operations());
+    go_through(&path, &options(swa_cache), (operations(), NOISE));
 }
 
 #[test]
@@ -360,5 +370,9 @@ fn the_default_model() {
     let path = PathBuf::from(
         std::env::var_os("PLATEN_TEST_MODEL").expect("PLATEN_TEST_MODEL is set by make test"),
     );
-    go_through(&path, &options(SwaCache::Full), operations() / 8);
+    go_through(
+        &path,
+        &options(SwaCache::Full),
+        (operations() / 8, QUANTISED_NOISE),
+    );
 }

@@ -242,7 +242,8 @@ fn chat(home: &Path, model: &Path, elsewhere: &Path) {
         .start();
     pty.wait_for_text("idle");
     pty.keys(format!("{SAID}\r"));
-    pty.wait_for_text("cut");
+    // The figures below the reply: a random model may end it at any token.
+    pty.wait_for_text("tok · TTFT");
     pty.keys("\x1bOQ");
     pty.wait_for_text("llama.cpp");
     let log = pty.contents();

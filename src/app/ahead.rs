@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::engine::command::{Command, RequestId};
-use crate::engine::token::ChatKey;
+use crate::engine::token::{ChatKey, Role};
 
 use super::App;
 use super::message::Effect;
@@ -84,7 +84,10 @@ impl App {
     /// soon as the draft is another one.
     pub(super) fn read_ahead(&mut self) -> Vec<Effect> {
         let is_ready = matches!(self.engine, EngineState::Ready(_)) && self.turn == Turn::Idle;
-        if self.ahead.wish == Wish::Unwanted || !is_ready || self.restoring.is_some() {
+        // A message whose reply was stopped is read on with the next try, not against the user's wish.
+        let unanswered = matches!(self.conversation.last(), Some(last) if last.role == Role::User);
+        let wanted = self.ahead.wish == Wish::Wanted && self.restoring.is_none();
+        if !wanted || !is_ready || unanswered {
             return Vec::new();
         }
         let about = About {

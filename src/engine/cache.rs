@@ -248,16 +248,16 @@ impl Cache {
         0
     }
 
-    /// Leaves the active sequence as it is and goes on in another one that shares its first `keep` tokens.
+    /// Leaves the active sequence as it is and goes on in another one that shares its first `keep` tokens, if any.
     fn branch(&mut self, model: &mut dyn Inference, keep: usize) -> bool {
-        if self.sequences.len() < 2 || keep == 0 {
+        if self.sequences.len() < 2 {
             return false;
         }
         let from = self.active;
         let to = self.free_sequence(model, Some(from));
         self.clear_sequence(model, to);
         let (from_seq, to_seq) = (self.sequences[from].seq, self.sequences[to].seq);
-        if !model.share(from_seq, to_seq, keep) {
+        if keep > 0 && !model.share(from_seq, to_seq, keep) {
             self.clear_sequence(model, to);
             return false;
         }
@@ -324,14 +324,22 @@ impl Cache {
         }
     }
 
-    /// Sets everything aside that belongs to other chats: their cells would slow every step down.
+    /// Sets everything aside that belongs to other chats: their cells would slow every step down. What was read ahead in
+    /// a sequence that then did not serve is dropped.
     pub(super) fn leave_others(&mut self, model: &mut dyn Inference) {
         let chat = self.active().chat;
         for at in 0..self.sequences.len() {
             let other = &self.sequences[at];
-            if at != self.active && other.chat != chat && !other.ledger.is_empty() {
+            if at == self.active || other.ledger.is_empty() {
+                continue;
+            }
+            if other.chat != chat {
                 self.park(model, at);
                 self.clear_sequence(model, at);
+            } else if let Some(from) = other.ahead()
+                && model.truncate(other.seq, from) == Truncation::Done
+            {
+                self.sequences[at].truncate(from);
             }
         }
     }

@@ -143,15 +143,12 @@ fn cells(app: &App, facts: &ModelFacts, width: usize) -> Vec<Line<'static>> {
     let mapped = mapped(used, size);
     lines.push(map(app, used, mapped, width));
     let which = if mapped == size { "all" } else { "first" };
-    let branches = if app.cache.branches > 0 {
-        ", b branches"
+    let letters = if app.cache.branches > 0 {
+        "s system u you a model b other"
     } else {
-        ""
+        "s system, u you, a model"
     };
-    let legend = format!(
-        "{which} {}: s system, u you, a model{branches}",
-        format::count(mapped)
-    );
+    let legend = format!("{which} {}: {letters}", format::count(mapped));
     lines.push(Line::styled(text::fit(&legend, width), app.palette.dim()));
     lines
 }

@@ -1,5 +1,6 @@
 //! When the draft is read while it is written.
 
+use crossterm::event::KeyCode;
 use platen::app::App;
 use platen::app::message::{Effect, Msg};
 use platen::engine::command::Command;
@@ -84,6 +85,17 @@ fn a_turn_needs_no_reading_ahead_and_what_follows_it_does() {
         total: 1_400,
     });
     person.sees("idle");
+}
+
+#[test]
+fn a_message_whose_reply_was_stopped_is_not_read_on() {
+    let mut person = reading();
+    person.say("A long message");
+    person.press(KeyCode::Esc);
+    person.finish(StopReason::Cancelled);
+    quiet(&mut person);
+    let read = asked(&person);
+    assert!(read.iter().all(|what| what == "stop"), "{read:?}");
 }
 
 #[test]
